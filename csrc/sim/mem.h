@@ -1,0 +1,182 @@
+/* mem.h - device memory of the simulator: which bytes exist, which are defined, who touched them last.
+ *
+ * A device address is a host address. SimMem is the allocation table of one device: sorted extents that never
+ * overlap (host arrays whose hulls overlap share one extent with several views). Mutations take a lock; a
+ * launch works on an immutable snapshot, so lookups need none. Each worker thread has its own SimMemPort:
+ * snapshot, last-hit cache, foreign mappings. All functions are thread-safe on distinct ports.
+ *
+ * Typical use by an instruction body, lane by lane:
+ *     const SimExtent *x = sim_mem_find(port, addr, n);      inline fast path: the last hit
+ *     if (!x || !sim_extent_holds(x, addr, n)) -> bounds fault (sim_mem_describe gives the text)
+ * Never dereference an address for which sim_mem_find returned NULL: it may be unmapped. An address that is
+ * found is mapped over the whole access; sim_extent_holds adds the exact-element rule of strided host arrays.
+ */
+#ifndef TL_SIM_MEM_H
+#define TL_SIM_MEM_H
+
+#include "base/base.h"
+
+/* Flat apertures: above every user address of the host (x86-64 and aarch64 with 48 bits). */
+#define SIM_SHARED_APERTURE  UINT64_C(0x0001000000000000) /* src_shared_base; 2^32 bytes */
+#define SIM_PRIVATE_APERTURE UINT64_C(0x0002000000000000) /* src_private_base; 2^32 bytes */
+
+typedef enum SimExtentKind {
+    SIM_EXT_MALLOC,  /* hipMalloc and friends */
+    SIM_EXT_PINNED,  /* hipHostMalloc, hipHostRegister: host memory with known size, counts as defined */
+    SIM_EXT_ARRAY,   /* registered host array: exact elements */
+    SIM_EXT_CODE,    /* loaded code object; not writable where its segment is not */
+    SIM_EXT_KERNARG, /* kernel arguments: read-only, rounded to 64 bytes, the tail undefined */
+    SIM_EXT_SYSTEM,  /* dispatch packet, queue and implicit buffers */
+    SIM_EXT_FOREIGN  /* host mapping nobody registered: limits are those of the mapping */
+} SimExtentKind;
+
+enum {
+    SIM_EXT_DENSE = 1,     /* every byte of [base, base + size) belongs to it: no views to ask */
+    SIM_EXT_READONLY = 2,  /* a store is a bounds fault */
+    SIM_EXT_UNBOUNDED = 4, /* limits unknown: reports say so */
+    SIM_EXT_HOSTOWNED = 8  /* memory is not ours to free */
+};
+
+enum { SIM_VIEW_DIMS = 8 };
+typedef struct SimView { /* elements of one registered array; dims sorted by falling stride, contiguous ones
+                            merged */
+    uint64_t base;       /* lowest byte */
+    uint64_t block;      /* contiguous bytes innermost (a multiple of the item size) */
+    uint32_t ndim;       /* outer dims left; 0 = one block */
+    uint64_t shape[SIM_VIEW_DIMS], stride[SIM_VIEW_DIMS]; /* strides in bytes, > 0 */
+} SimView;
+
+typedef struct SimExtent {
+    uint64_t base, size; /* hull */
+    uint64_t id;         /* unique over the life of the device */
+    uint8_t kind, flags;
+    uint32_t nviews; /* 0 when SIM_EXT_DENSE */
+    const SimView *views;
+    /* One bit a byte (bit (addr - base) & 7 of byte (addr - base) >> 3): set = defined. NULL: all defined, or
+     * the device keeps no init shadow. */
+    uint8_t *init;
+    const char *name; /* as given at registration or NULL */
+} SimExtent;
+
+typedef struct SimMem SimMem;                 /* allocation table of one device */
+typedef struct SimMemSnapshot SimMemSnapshot; /* immutable, reference counted */
+
+/* ---- one port a worker thread
+ * ---------------------------------------------------------------------------------- */
+
+typedef struct SimMemPort {
+    const SimExtent *last; /* never NULL after sim_port_open (an empty extent at first) */
+    const SimMemSnapshot *snap;
+    bool foreign; /* unregistered host mappings may be used (some pointer argument is not in the table) */
+    struct SimForeign *fmaps;
+} SimMemPort;
+
+bool sim_port_open(SimMemPort *p, SimMem *m, bool foreign); /* false: out of memory */
+void sim_port_close(SimMemPort *p);
+const SimExtent *sim_mem_find_slow(SimMemPort *p, uint64_t addr, uint32_t n);
+
+/* The extent whose hull holds all of [addr, addr + n), n >= 1, or NULL. */
+static inline const SimExtent *
+sim_mem_find(SimMemPort *p, uint64_t addr, uint32_t n)
+{
+    const SimExtent *x = p->last;
+    uint64_t off = addr - x->base;
+    if (__builtin_expect(off < x->size && x->size - off >= n, 1))
+        return x;
+    return sim_mem_find_slow(p, addr, n);
+}
+
+/* Bytes from addr on that belong to elements without a gap; 0: addr itself does not. addr within the hull. */
+uint64_t sim_extent_run(const SimExtent *x, uint64_t addr);
+
+/* After sim_mem_find: do all n bytes belong to elements? */
+static inline bool
+sim_extent_holds(const SimExtent *x, uint64_t addr, uint32_t n)
+{
+    return (x->flags & SIM_EXT_DENSE) || sim_extent_run(x, addr) >= n;
+}
+
+/* "4 bytes after the end of hipMalloc #3 (0x7f.., 4096 bytes)": where an address is relative to what there
+ * is. */
+void sim_mem_describe(SimMemPort *p, uint64_t addr, uint32_t n, TlText *out);
+
+/* ---- definedness
+ * ------------------------------------------------------------------------------------------------ */
+
+/* Bit i set: byte addr + i is undefined. n <= 32; the access must lie in the hull. */
+static inline uint32_t
+sim_undef_mask(const SimExtent *x, uint64_t addr, uint32_t n)
+{
+    if (!x->init)
+        return 0;
+    uint64_t off = addr - x->base;
+    const uint8_t *b = x->init + (off >> 3); /* the map has 8 spare bytes at its end */
+    uint64_t w;
+    memcpy(&w, b, 8);
+    uint64_t all = (UINT64_C(1) << n) - 1;
+    return (uint32_t)(~(w >> (off & 7)) & all);
+}
+
+/* Marks bytes defined; atomic where a map byte is shared with a neighbour. */
+void sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n);
+
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------------- */
+
+SimMem *sim_mem_new(bool init_shadow);
+void sim_mem_free(SimMem *m); /* frees all memory it owns */
+
+/* Own memory, page-aligned with an unmapped page behind it; contents undefined (filled with 0xcd), exact
+ * size. NULL: out of memory. */
+void *sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name);
+/* Releases memory of sim_mem_alloc or ends a registration by its lowest address; false: no such extent. */
+bool sim_mem_release(SimMem *m, uint64_t base, SimExtentKind kind);
+/* Registers n-dimensional host memory: shape in elements, strides in bytes (any sign). Counts as defined
+ * unless `undefined`. Returns an id for sim_mem_unregister, 0 on failure (out of memory, ndim >
+ * SIM_VIEW_DIMS, or overlap with memory that the table owns is no failure: nothing is added then and id is
+ * that extent's). */
+uint64_t sim_mem_register(SimMem *m, const void *data, uint32_t ndim, const int64_t *shape,
+                          const int64_t *strides, uint32_t itemsize, bool undefined, const char *name);
+bool sim_mem_unregister(SimMem *m, uint64_t id);
+/* Marks [addr, addr + n) read-only from now on (a code segment). */
+void sim_mem_protect(SimMem *m, uint64_t base);
+/* Host-side writes (memcpy, memset) define bytes; copies carry definedness along. */
+void sim_mem_define(SimMem *m, uint64_t addr, uint64_t n);
+void sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n);
+/* Copy of the extent that holds addr (one past the end when n == 0 is no hit); false: none. */
+bool sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out);
+uint64_t sim_mem_bytes(SimMem *m); /* bytes of SIM_EXT_MALLOC alive */
+
+/* ---- races on global memory
+ * ---------------------------------------------------------------------------------------- A stamp says who
+ * touched a byte: workgroup, wave within it, and the workgroup's barrier interval. Two accesses of one byte,
+ * at least one a write and not both atomic, race when they come from different waves of one workgroup in one
+ * interval, or from different workgroups with no release -> acquire between them. */
+typedef struct SimRace SimRace; /* one a launch */
+typedef struct SimRaceWave {    /* one a wave, kept by the wave */
+    uint32_t workgroup, wave;
+    uint32_t interval; /* barriers passed; the body counts */
+    struct SimKnown
+        *known; /* other workgroups' released intervals, NULL = none; freed by sim_race_wave_end */
+} SimRaceWave;
+typedef enum SimAccess { SIM_ACC_READ, SIM_ACC_WRITE, SIM_ACC_ATOMIC } SimAccess;
+typedef struct SimRaceHit {
+    uint64_t addr;
+    uint32_t lane, workgroup, wave, pc_slot; /* the other party; pc_slot as it gave it */
+    SimAccess other;
+} SimRaceHit;
+
+SimRace *sim_race_new(uint64_t budget_bytes); /* NULL: out of memory */
+void sim_race_free(SimRace *r);
+/* One instruction of a wave: `bytes` at addr[lane] for each lane of exec. pc_slot identifies the instruction
+ * in reports (24 bits). Returns true when a race was found; *hit is the first. */
+bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec, uint32_t bytes,
+                     SimAccess kind, uint32_t pc_slot, SimRaceHit *hit);
+/* An atomic or coherent store at addr by a wave whose earlier writes are complete and visible to the device.
+ */
+bool sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* An atomic or coherent load at addr has completed and caches were invalidated after it. */
+bool sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
+void sim_race_wave_end(SimRaceWave *w);
+
+#endif
