@@ -1,0 +1,823 @@
+/* mem.c - allocation table: owned allocations, registered host arrays, snapshots, lookups (contract in
+ * mem.h).
+ *
+ * Owned allocations are kept sorted by base. Host arrays are a plain list; a snapshot merges overlapping
+ * hulls into extents with several views. A snapshot is built when something asks and the table has changed
+ * since the last one. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sim/mem.h"
+
+enum { PAGE = 4096, FILL_LIMIT = 4 << 20, RUN_LIMIT = 4096 };
+
+typedef struct Owned {
+    SimExtent x;
+    void *map; /* NULL: host-owned */
+    uint64_t map_size;
+    char name[40];
+} Owned;
+
+typedef struct Reg {
+    uint64_t id, lo, hi; /* lo == hi: empty array */
+    SimView view;
+    char name[40];
+} Reg;
+
+typedef struct Range {
+    uint64_t lo, hi;
+} Range;
+
+struct SimMemSnapshot {
+    atomic_int refs;
+    uint32_t n, nranges;
+    SimExtent *ext; /* sorted by base, disjoint */
+    Range *ranges;  /* mappings the table owns, sorted: never foreign */
+    SimView *views;
+    char (*names)[40];
+};
+
+struct SimMem {
+    pthread_mutex_t lock;
+    Owned **owned;
+    uint32_t nowned, owned_cap;
+    Reg *regs;
+    uint32_t nregs, reg_cap;
+    uint64_t next_id, bytes;
+    bool init_shadow;
+    SimMemSnapshot *snap; /* NULL: out of date */
+};
+
+static const SimExtent empty_extent = {0};
+
+/* ---- snapshots
+ * ---------------------------------------------------------------------------------------------- */
+
+static void
+snap_unref(SimMemSnapshot *s)
+{
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+        return;
+    free(s->ext);
+    free(s->ranges);
+    free(s->views);
+    free(s->names);
+    free(s);
+}
+
+static int
+cmp_reg(const void *a, const void *b)
+{
+    const Reg *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo ? 1 : x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int
+cmp_ext(const void *a, const void *b)
+{
+    const SimExtent *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+static int
+cmp_range(const void *a, const void *b)
+{
+    const Range *x = a, *y = b;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static bool
+owned_overlap(const SimMem *m, uint64_t lo, uint64_t hi)
+{
+    uint32_t a = 0, b = m->nowned; /* first with end > lo */
+    while (a < b) {
+        uint32_t mid = (a + b) / 2;
+        if (m->owned[mid]->x.base + m->owned[mid]->x.size > lo)
+            b = mid;
+        else
+            a = mid + 1;
+    }
+    return a < m->nowned && m->owned[a]->x.base < hi;
+}
+
+/* One extent from regs[i..j), whose hulls overlap transitively. */
+static void
+snap_group(SimMemSnapshot *s, const Reg *regs, uint32_t i, uint32_t j, uint32_t *nviews)
+{
+    SimExtent *x = &s->ext[s->n];
+    uint64_t hi = regs[i].hi;
+    bool dense = true;
+    x->base = regs[i].lo;
+    x->id = regs[i].id;
+    x->kind = SIM_EXT_ARRAY;
+    x->flags = SIM_EXT_HOSTOWNED;
+    x->views = &s->views[*nviews];
+    for (uint32_t k = i; k < j; k++) {
+        hi = TL_MAX(hi, regs[k].hi);
+        dense &= regs[k].view.ndim == 0;
+        s->views[(*nviews)++] = regs[k].view;
+    }
+    x->size = hi - x->base;
+    x->nviews = j - i;
+    if (dense) { /* overlapping blocks leave no gap */
+        x->flags |= SIM_EXT_DENSE;
+        x->nviews = 0;
+        x->views = NULL;
+    }
+    memcpy(s->names[s->n], regs[i].name, sizeof regs[i].name);
+    x->name = s->names[s->n][0] ? s->names[s->n] : NULL;
+    s->n++;
+}
+
+static SimMemSnapshot *
+snap_build(SimMem *m)
+{
+    uint32_t cap = m->nowned + m->nregs + 1, nviews = 0;
+    SimMemSnapshot *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    atomic_init(&s->refs, 1);
+    s->ext = calloc(cap, sizeof *s->ext);
+    s->ranges = calloc(cap, sizeof *s->ranges);
+    s->views = calloc(m->nregs + 1, sizeof *s->views);
+    s->names = calloc(cap, sizeof *s->names);
+    if (!s->ext || !s->ranges || !s->views || !s->names) {
+        snap_unref(s);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < m->nowned; i++) {
+        Owned *o = m->owned[i];
+        s->ext[s->n] = o->x;
+        memcpy(s->names[s->n], o->name, sizeof o->name);
+        s->ext[s->n].name = o->name[0] ? s->names[s->n] : NULL;
+        s->n++;
+        if (o->map)
+            s->ranges[s->nranges++] = (Range){(uint64_t)o->map, (uint64_t)o->map + o->map_size};
+    }
+    qsort(m->regs, m->nregs, sizeof *m->regs, cmp_reg);
+    for (uint32_t i = 0; i < m->nregs;) {
+        uint64_t hi = m->regs[i].hi;
+        uint32_t j = i + 1;
+        if (m->regs[i].lo == hi || owned_overlap(m, m->regs[i].lo, hi)) {
+            i++;
+            continue;
+        }
+        while (j < m->nregs && m->regs[j].lo < hi) {
+            hi = TL_MAX(hi, m->regs[j].hi);
+            j++;
+        }
+        snap_group(s, m->regs, i, j, &nviews);
+        i = j;
+    }
+    qsort(s->ext, s->n, sizeof *s->ext, cmp_ext);
+    qsort(s->ranges, s->nranges, sizeof *s->ranges, cmp_range);
+    return s;
+}
+
+static void
+touch(SimMem *m)
+{
+    snap_unref(m->snap);
+    m->snap = NULL;
+}
+
+/* A reference to the current snapshot; NULL when out of memory. */
+static SimMemSnapshot *
+snap_get(SimMem *m)
+{
+    SimMemSnapshot *s;
+    pthread_mutex_lock(&m->lock);
+    if (!m->snap)
+        m->snap = snap_build(m);
+    s = m->snap;
+    if (s)
+        atomic_fetch_add(&s->refs, 1);
+    pthread_mutex_unlock(&m->lock);
+    return s;
+}
+
+/* Index of the last extent with base <= addr, or -1. */
+static int64_t
+snap_below(const SimMemSnapshot *s, uint64_t addr)
+{
+    int64_t lo = 0, hi = s->n;
+    while (lo < hi) {
+        int64_t mid = (lo + hi) / 2;
+        if (s->ext[mid].base <= addr)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo - 1;
+}
+
+/* ---- views
+ * ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t
+view_span(const SimView *v, uint32_t d) /* bytes from the first to past the last of dims d.. */
+{
+    uint64_t span = v->block;
+    for (uint32_t i = d; i < v->ndim; i++)
+        span += (v->shape[i] - 1) * v->stride[i];
+    return span;
+}
+
+static uint64_t
+view_run(const SimView *v, uint32_t d, uint64_t off)
+{
+    uint64_t inner, q, qmin, best = 0;
+    if (d == v->ndim)
+        return off < v->block ? v->block - off : 0;
+    inner = view_span(v, d + 1);
+    q = TL_MIN(off / v->stride[d], v->shape[d] - 1);
+    qmin = off >= inner ? (off - inner) / v->stride[d] + 1 : 0;
+    for (; q + 1 > qmin; q--) { /* one turn unless rows overlap */
+        uint64_t r = view_run(v, d + 1, off - q * v->stride[d]);
+        best = TL_MAX(best, r);
+    }
+    return best;
+}
+
+uint64_t
+sim_extent_run(const SimExtent *x, uint64_t addr)
+{
+    uint64_t run = 0;
+    if (x->flags & SIM_EXT_DENSE)
+        return x->size - (addr - x->base);
+    while (run < RUN_LIMIT) {
+        uint64_t step = 0;
+        for (uint32_t i = 0; i < x->nviews; i++) {
+            const SimView *v = &x->views[i];
+            if (addr + run >= v->base) {
+                uint64_t r = view_run(v, 0, addr + run - v->base);
+                step = TL_MAX(step, r);
+            }
+        }
+        if (!step)
+            break;
+        run += step;
+    }
+    return run;
+}
+
+/* Brings an array's shape into normal form; false when it overflows. *n is 0 for an empty array. */
+static bool
+view_make(SimView *v, uint64_t base, uint32_t ndim, const int64_t *shape, const int64_t *strides,
+          uint32_t item, uint64_t *n)
+{
+    uint64_t total = item;
+    memset(v, 0, sizeof *v);
+    v->base = base;
+    v->block = item;
+    *n = 0;
+    for (uint32_t i = 0; i < ndim; i++) {
+        uint64_t st, ext;
+        if (shape[i] < 0 || strides[i] == INT64_MIN)
+            return false;
+        if (shape[i] == 0)
+            return true;
+        if (shape[i] == 1 || strides[i] == 0)
+            continue;
+        st = (uint64_t)(strides[i] < 0 ? -strides[i] : strides[i]);
+        if (__builtin_mul_overflow(st, (uint64_t)shape[i] - 1, &ext) ||
+            __builtin_add_overflow(total, ext, &total) || total > (UINT64_C(1) << 47))
+            return false;
+        if (strides[i] < 0)
+            v->base -= ext;
+        uint32_t k = v->ndim++;
+        for (; k > 0 && v->stride[k - 1] < st; k--) {
+            v->stride[k] = v->stride[k - 1];
+            v->shape[k] = v->shape[k - 1];
+        }
+        v->stride[k] = st;
+        v->shape[k] = (uint64_t)shape[i];
+    }
+    while (v->ndim && v->stride[v->ndim - 1] == v->block)
+        v->block *= v->shape[--v->ndim];
+    *n = total;
+    return true;
+}
+
+/* ---- foreign mappings
+ * ------------------------------------------------------------------------------------------- */
+
+typedef struct Mapping {
+    uint64_t lo, hi;
+    bool writable;
+} Mapping;
+
+struct SimForeign {
+    Mapping *maps;
+    uint32_t n, cap;
+    SimExtent **ext; /* handed out; stable until the port closes */
+    uint32_t next, ext_cap;
+};
+
+static bool
+maps_push(struct SimForeign *f, Mapping mp)
+{
+    if (f->n && f->maps[f->n - 1].hi == mp.lo && f->maps[f->n - 1].writable == mp.writable) {
+        f->maps[f->n - 1].hi = mp.hi;
+        return true;
+    }
+    if (f->n == f->cap) {
+        uint32_t cap = f->cap ? f->cap * 2 : 256;
+        Mapping *p = realloc(f->maps, cap * sizeof *p);
+        if (!p)
+            return false;
+        f->maps = p;
+        f->cap = cap;
+    }
+    f->maps[f->n++] = mp;
+    return true;
+}
+
+static void
+maps_read(struct SimForeign *f)
+{
+    FILE *in = fopen("/proc/self/maps", "re");
+    char line[512], perms[5];
+    uint64_t lo, hi;
+    f->n = 0;
+    if (!in)
+        return;
+    while (fgets(line, sizeof line, in)) {
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &lo, &hi, perms) != 3 || perms[0] != 'r')
+            continue;
+        if (strstr(line, "[vsyscall]") || strstr(line, "[vvar"))
+            continue;
+        if (!maps_push(f, (Mapping){lo, hi, perms[1] == 'w'}))
+            break;
+    }
+    fclose(in);
+}
+
+static const Mapping *
+maps_find(const struct SimForeign *f, uint64_t addr)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (addr >= f->maps[i].lo && addr < f->maps[i].hi)
+            return &f->maps[i];
+    return NULL;
+}
+
+/* The part of a host mapping around addr that touches nothing of the table. */
+static const SimExtent *
+foreign_find(SimMemPort *p, uint64_t addr, uint32_t n)
+{
+    const SimMemSnapshot *s = p->snap;
+    struct SimForeign *f = p->fmaps;
+    if (!f && !(f = p->fmaps = calloc(1, sizeof *f)))
+        return NULL;
+    for (uint32_t i = 0; i < f->next; i++)
+        if (addr >= f->ext[i]->base && addr - f->ext[i]->base < f->ext[i]->size &&
+            f->ext[i]->size - (addr - f->ext[i]->base) >= n)
+            return f->ext[i];
+    const Mapping *mp = f->n ? maps_find(f, addr) : NULL;
+    if (!mp) { /* mapped since? */
+        maps_read(f);
+        if (!(mp = maps_find(f, addr)))
+            return NULL;
+    }
+    uint64_t lo = mp->lo, hi = mp->hi;
+    for (uint32_t i = 0; i < s->nranges; i++) {
+        if (addr >= s->ranges[i].lo && addr < s->ranges[i].hi)
+            return NULL;
+        if (s->ranges[i].hi <= addr)
+            lo = TL_MAX(lo, s->ranges[i].hi);
+        else
+            hi = TL_MIN(hi, s->ranges[i].lo);
+    }
+    int64_t k = snap_below(s, addr);
+    if (k >= 0) {
+        if (s->ext[k].base + s->ext[k].size > addr)
+            return NULL;
+        lo = TL_MAX(lo, s->ext[k].base + s->ext[k].size);
+    }
+    if (k + 1 < (int64_t)s->n)
+        hi = TL_MIN(hi, s->ext[k + 1].base);
+    if (hi - addr < n)
+        return NULL;
+    if (f->next == f->ext_cap) {
+        uint32_t cap = f->ext_cap ? f->ext_cap * 2 : 16;
+        SimExtent **e = realloc(f->ext, cap * sizeof *e);
+        if (!e)
+            return NULL;
+        f->ext = e;
+        f->ext_cap = cap;
+    }
+    SimExtent *x = calloc(1, sizeof *x);
+    if (!x)
+        return NULL;
+    x->base = lo;
+    x->size = hi - lo;
+    x->kind = SIM_EXT_FOREIGN;
+    x->flags = SIM_EXT_DENSE | SIM_EXT_UNBOUNDED | SIM_EXT_HOSTOWNED | (mp->writable ? 0 : SIM_EXT_READONLY);
+    return f->ext[f->next++] = x;
+}
+
+/* ---- ports
+ * ---------------------------------------------------------------------------------------------------- */
+
+bool
+sim_port_open(SimMemPort *p, SimMem *m, bool foreign)
+{
+    *p = (SimMemPort){.last = &empty_extent, .foreign = foreign};
+    p->snap = snap_get(m);
+    return p->snap != NULL;
+}
+
+void
+sim_port_close(SimMemPort *p)
+{
+    snap_unref((SimMemSnapshot *)p->snap);
+    if (p->fmaps) {
+        for (uint32_t i = 0; i < p->fmaps->next; i++)
+            free(p->fmaps->ext[i]);
+        free(p->fmaps->ext);
+        free(p->fmaps->maps);
+        free(p->fmaps);
+    }
+    *p = (SimMemPort){.last = &empty_extent};
+}
+
+const SimExtent *
+sim_mem_find_slow(SimMemPort *p, uint64_t addr, uint32_t n)
+{
+    const SimMemSnapshot *s = p->snap;
+    int64_t k = s ? snap_below(s, addr) : -1;
+    if (k >= 0) {
+        const SimExtent *x = &s->ext[k];
+        uint64_t off = addr - x->base;
+        if (off < x->size)
+            return x->size - off >= n ? (p->last = x) : NULL;
+    }
+    if (!s || !p->foreign || addr + n < addr)
+        return NULL;
+    const SimExtent *x = foreign_find(p, addr, n);
+    if (x)
+        p->last = x;
+    return x;
+}
+
+static const char *const kind_names[] = {[SIM_EXT_MALLOC] = "hipMalloc",
+                                         [SIM_EXT_PINNED] = "pinned host memory",
+                                         [SIM_EXT_ARRAY] = "array",
+                                         [SIM_EXT_CODE] = "code object",
+                                         [SIM_EXT_KERNARG] = "kernel arguments",
+                                         [SIM_EXT_SYSTEM] = "system memory",
+                                         [SIM_EXT_FOREIGN] = "unregistered host memory"};
+
+static void
+put_extent(const SimExtent *x, TlText *out)
+{
+    tl_text_printf(out, "%s", kind_names[x->kind]);
+    if (x->name)
+        tl_text_printf(out, " '%s'", x->name);
+    else if (x->kind == SIM_EXT_MALLOC || x->kind == SIM_EXT_ARRAY)
+        tl_text_printf(out, " #%" PRIu64, x->id);
+    tl_text_printf(out, " (0x%" PRIx64 ", %" PRIu64 " bytes%s)", x->base, x->size,
+                   x->flags & SIM_EXT_UNBOUNDED ? ", unbounded" : "");
+}
+
+void
+sim_mem_describe(SimMemPort *p, uint64_t addr, uint32_t n, TlText *out)
+{
+    const SimMemSnapshot *s = p->snap;
+    int64_t k = s ? snap_below(s, addr) : -1;
+    const SimExtent *lo = k >= 0 ? &s->ext[k] : NULL;
+    const SimExtent *hi = s && k + 1 < (int64_t)s->n ? &s->ext[k + 1] : NULL;
+    if (lo && addr - lo->base < lo->size) {
+        uint64_t off = addr - lo->base, left = lo->size - off;
+        if (n > left)
+            tl_text_printf(out, "runs %" PRIu64 " bytes past the end of ", n - left);
+        else if (sim_extent_holds(lo, addr, n))
+            tl_text_printf(out, "at offset %" PRIu64 " of %s", off,
+                           lo->flags & SIM_EXT_READONLY ? "the read-only " : "");
+        else
+            tl_text_printf(out, "at offset %" PRIu64 ", between the elements of ", off);
+        put_extent(lo, out);
+        return;
+    }
+    uint64_t dlo = lo ? addr - (lo->base + lo->size) : UINT64_MAX;
+    uint64_t dhi = hi ? hi->base - addr : UINT64_MAX;
+    const uint64_t near = 1 << 30;
+    if (TL_MIN(dlo, dhi) > near) {
+        tl_text_puts(out, addr < PAGE ? "a null pointer" : "in no allocation");
+    } else if (dlo <= dhi) {
+        tl_text_printf(out, "%" PRIu64 " bytes after the end of ", dlo);
+        put_extent(lo, out);
+    } else {
+        tl_text_printf(out, "%" PRIu64 " bytes before ", dhi);
+        put_extent(hi, out);
+    }
+}
+
+/* ---- definedness
+ * ------------------------------------------------------------------------------------------------ */
+
+static void
+bits_or(uint8_t *map, uint64_t i, uint64_t n) /* n bits from bit i, within one byte */
+{
+    uint8_t bits = (uint8_t)(((1u << n) - 1) << (i & 7));
+    __atomic_fetch_or(map + (i >> 3), bits, __ATOMIC_RELAXED);
+}
+
+void
+sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n)
+{
+    uint64_t i = addr - x->base, head;
+    if (!x->init || !n)
+        return;
+    head = TL_MIN(n, (8 - (i & 7)) & 7);
+    if (head) {
+        bits_or(x->init, i, head);
+        i += head;
+        n -= head;
+    }
+    if (n >> 3)
+        memset(x->init + (i >> 3), 0xff, n >> 3);
+    i += n & ~UINT64_C(7);
+    if (n & 7)
+        bits_or(x->init, i, n & 7);
+}
+
+static void
+mark_undefined(const SimExtent *x, uint64_t addr, uint64_t n)
+{
+    for (uint64_t i = addr - x->base, e = i + n; i < e; i++)
+        __atomic_fetch_and(x->init + (i >> 3), (uint8_t)~(1u << (i & 7)), __ATOMIC_RELAXED);
+}
+
+bool
+sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out)
+{
+    SimMemSnapshot *s = snap_get(m);
+    int64_t k = s ? snap_below(s, addr) : -1;
+    bool ok = false;
+    if (k >= 0) {
+        uint64_t off = addr - s->ext[k].base;
+        ok = off < s->ext[k].size && s->ext[k].size - off >= n;
+        if (ok && out) {
+            *out = s->ext[k];
+            out->views = NULL;
+            out->nviews = 0;
+            out->name = NULL;
+        }
+    }
+    snap_unref(s);
+    return ok;
+}
+
+void
+sim_mem_define(SimMem *m, uint64_t addr, uint64_t n)
+{
+    SimExtent x;
+    if (m->init_shadow && sim_mem_lookup(m, addr, n, &x))
+        sim_mark_defined(&x, addr, n);
+}
+
+void
+sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n)
+{
+    SimExtent d, s;
+    if (!m->init_shadow || !n || !sim_mem_lookup(m, dst, n, &d) || !d.init)
+        return;
+    if (!sim_mem_lookup(m, src, n, &s) || !s.init) {
+        sim_mark_defined(&d, dst, n);
+        return;
+    }
+    bool up = src < dst; /* overlapping copies: go from the end */
+    for (uint64_t done = 0; done < n;) {
+        uint32_t c = (uint32_t)TL_MIN(n - done, 32);
+        uint64_t at = up ? n - done - c : done;
+        uint32_t undef = sim_undef_mask(&s, src + at, c);
+        if (!undef) {
+            sim_mark_defined(&d, dst + at, c);
+        } else {
+            for (uint32_t i = 0; i < c; i++) {
+                if (undef >> i & 1)
+                    mark_undefined(&d, dst + at + i, 1);
+                else
+                    sim_mark_defined(&d, dst + at + i, 1);
+            }
+        }
+        done += c;
+    }
+}
+
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------------- */
+
+SimMem *
+sim_mem_new(bool init_shadow)
+{
+    SimMem *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->init_shadow = init_shadow;
+    m->next_id = 1;
+    if (pthread_mutex_init(&m->lock, NULL)) {
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+static void
+owned_free(Owned *o)
+{
+    if (o->map)
+        munmap(o->map, o->map_size);
+    free(o->x.init);
+    free(o);
+}
+
+void
+sim_mem_free(SimMem *m)
+{
+    if (!m)
+        return;
+    touch(m);
+    for (uint32_t i = 0; i < m->nowned; i++)
+        owned_free(m->owned[i]);
+    free(m->owned);
+    free(m->regs);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+static void
+set_name(char (*to)[40], const char *name)
+{
+    if (name)
+        snprintf(*to, sizeof *to, "%s", name);
+}
+
+/* Takes `o`; frees it on failure. */
+static bool
+owned_insert(SimMem *m, Owned *o)
+{
+    bool ok = false;
+    pthread_mutex_lock(&m->lock);
+    if (m->nowned == m->owned_cap) {
+        uint32_t cap = m->owned_cap ? m->owned_cap * 2 : 64;
+        Owned **p = realloc(m->owned, cap * sizeof *p);
+        if (!p)
+            goto out;
+        m->owned = p;
+        m->owned_cap = cap;
+    }
+    if (owned_overlap(m, o->x.base, o->x.base + o->x.size))
+        goto out;
+    uint32_t k = m->nowned;
+    for (; k > 0 && m->owned[k - 1]->x.base > o->x.base; k--)
+        m->owned[k] = m->owned[k - 1];
+    m->owned[k] = o;
+    m->nowned++;
+    o->x.id = m->next_id++;
+    if (o->x.kind == SIM_EXT_MALLOC)
+        m->bytes += o->x.size;
+    touch(m);
+    ok = true;
+out:
+    pthread_mutex_unlock(&m->lock);
+    if (!ok)
+        owned_free(o);
+    return ok;
+}
+
+void *
+sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name)
+{
+    if (!size || size > (UINT64_C(1) << 46))
+        return NULL;
+    Owned *o = calloc(1, sizeof *o);
+    uint64_t body = (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    void *p;
+    if (!o)
+        return NULL;
+    o->map_size = body + PAGE;
+    p = mmap(NULL, o->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        free(o);
+        return NULL;
+    }
+    o->map = p;
+    if (mprotect((char *)p + body, PAGE, PROT_NONE)) {
+        owned_free(o);
+        return NULL;
+    }
+    o->x = (SimExtent){.base = (uint64_t)p, .size = size, .kind = (uint8_t)kind, .flags = SIM_EXT_DENSE};
+    set_name(&o->name, name);
+    if (!defined) {
+        if (size <= FILL_LIMIT)
+            memset(p, 0xcd, size);
+        if (m->init_shadow && !(o->x.init = calloc(1, size / 8 + 9))) {
+            owned_free(o);
+            return NULL;
+        }
+    }
+    return owned_insert(m, o) ? p : NULL;
+}
+
+bool
+sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t flags, const char *name)
+{
+    Owned *o = size ? calloc(1, sizeof *o) : NULL;
+    if (!o)
+        return false;
+    o->x = (SimExtent){.base = (uint64_t)base,
+                       .size = size,
+                       .kind = (uint8_t)kind,
+                       .flags = (uint8_t)(flags | SIM_EXT_DENSE | SIM_EXT_HOSTOWNED)};
+    set_name(&o->name, name);
+    return owned_insert(m, o);
+}
+
+bool
+sim_mem_release(SimMem *m, uint64_t base, SimExtentKind kind)
+{
+    Owned *o = NULL;
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->nowned; i++) {
+        if (m->owned[i]->x.base != base || m->owned[i]->x.kind != kind)
+            continue;
+        o = m->owned[i];
+        memmove(m->owned + i, m->owned + i + 1, (m->nowned - i - 1) * sizeof *m->owned);
+        m->nowned--;
+        if (kind == SIM_EXT_MALLOC)
+            m->bytes -= o->x.size;
+        touch(m);
+        break;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (o)
+        owned_free(o);
+    return o != NULL;
+}
+
+uint64_t
+sim_mem_register(SimMem *m, const void *data, uint32_t ndim, const int64_t *shape, const int64_t *strides,
+                 uint32_t itemsize, const char *name)
+{
+    Reg r = {0};
+    uint64_t n;
+    if (ndim > SIM_VIEW_DIMS || !itemsize ||
+        !view_make(&r.view, (uint64_t)data, ndim, shape, strides, itemsize, &n))
+        return 0;
+    r.lo = r.view.base;
+    r.hi = r.lo + n;
+    set_name(&r.name, name);
+    pthread_mutex_lock(&m->lock);
+    if (m->nregs == m->reg_cap) {
+        uint32_t cap = m->reg_cap ? m->reg_cap * 2 : 16;
+        Reg *p = realloc(m->regs, cap * sizeof *p);
+        if (!p) {
+            pthread_mutex_unlock(&m->lock);
+            return 0;
+        }
+        m->regs = p;
+        m->reg_cap = cap;
+    }
+    r.id = m->next_id++;
+    m->regs[m->nregs++] = r;
+    touch(m);
+    pthread_mutex_unlock(&m->lock);
+    return r.id;
+}
+
+bool
+sim_mem_unregister(SimMem *m, uint64_t id)
+{
+    bool ok = false;
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->nregs && !ok; i++) {
+        if (m->regs[i].id != id)
+            continue;
+        m->regs[i] = m->regs[--m->nregs];
+        touch(m);
+        ok = true;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return ok;
+}
+
+uint64_t
+sim_mem_bytes(SimMem *m)
+{
+    pthread_mutex_lock(&m->lock);
+    uint64_t n = m->bytes;
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}
