@@ -34,9 +34,20 @@ typedef enum IsaOpndKind {
 
 typedef enum IsaType { /* how the bits are meant; drives printing of constants and the simulator's conversions */
     ISA_T_B32, ISA_T_B64, ISA_T_B16, ISA_T_U32, ISA_T_I32, ISA_T_U64, ISA_T_I64, ISA_T_U16, ISA_T_I16,
-    ISA_T_F16, ISA_T_BF16, ISA_T_F32, ISA_T_F64, ISA_T_V2F16, ISA_T_V2BF16, ISA_T_V2I16, ISA_T_V2F32, ISA_T_ANY
+    ISA_T_F16, ISA_T_BF16, ISA_T_F32, ISA_T_F64, ISA_T_V2F16, ISA_T_V2BF16, ISA_T_V2I16, ISA_T_V2F32, ISA_T_ANY,
+    ISA_T_V2B32
 } IsaType;
 
+/* Notes on operands:
+ *  - The lane mask is no operand of vector and memory instructions; EXEC appears (ISA_IMPLICIT) only where it is data
+ *    (saveexec, v_cmpx, s_cbranch_execz). MODE never appears.
+ *  - An absent address ("off") or scalar offset keeps its place with kind ISA_OPND_NONE.
+ *  - A destination that is also read (fmac, d16 loads, returning buffer atomics, DPP and SDWA writes that keep old
+ *    bits) has both ISA_READ and ISA_WRITE. Returning buffer cmpswap writes only the first half of its data operand.
+ *  - buffer_load ... lds and global_load_lds have no data operand; M0 is an implicit read.
+ *  - Source modifiers are per operand (ISA_NEG, ISA_ABS, ISA_SEXT); for packed instructions (VOP3P) they are in
+ *    op_sel, op_sel_hi, neg_lo, neg_hi, except v_fma_mix*, which has ISA_NEG and ISA_ABS.
+ */
 enum { ISA_READ = 1, ISA_WRITE = 2, ISA_NEG = 4, ISA_ABS = 8, ISA_SEXT = 16, ISA_LITERAL = 32, ISA_IMPLICIT = 64 };
 
 typedef struct IsaOpnd {
@@ -53,6 +64,7 @@ enum { ISA_MAX_OPNDS = 8 };
 
 typedef struct IsaInst {
     uint16_t op;      /* IsaOp: index into isa_op_info(); one per mnemonic, shared by all chips and encodings */
+    uint16_t row;     /* private: the table row, for the printer */
     uint8_t enc;      /* IsaEnc: the base family (VOP1, VOP2, VOPC ... also when the form below is E64) */
     uint8_t form;     /* IsaEnc of the actual form: e.g. ISA_VOP3 (e64), ISA_DPP, ISA_SDWA, or equal to enc */
     uint8_t size;     /* bytes: 4, 8, 12 */
@@ -69,7 +81,7 @@ typedef struct IsaInst {
     uint8_t row_mask, bank_mask, bound_ctrl, fi;
     uint32_t dpp8;
     uint8_t dst_sel, dst_unused, src0_sel, src1_sel;
-    uint8_t index_key, wait_exp, pad[3];
+    uint8_t index_key, wait_exp, scale_sel, format /* MTBUF: dfmt | nfmt << 4 */, pad[1];
     IsaOpnd opnd[ISA_MAX_OPNDS];
     struct IsaInst *vopd_y; /* reserved for VOPD's second half (RDNA) */
 } IsaInst;
@@ -81,6 +93,14 @@ enum {
     ISA_C_WAIT = 1 << 9, ISA_C_LOAD = 1 << 10, ISA_C_STORE = 1 << 11, ISA_C_ATOMIC = 1 << 12, ISA_C_TRANS = 1 << 13,
     ISA_C_NOP = 1 << 14, ISA_C_PRIO = 1 << 15, ISA_C_CMPX = 1 << 16, ISA_C_ACCMOVE = 1 << 17, ISA_C_FLAT = 1 << 18
 };
+
+/* Every mnemonic of every chip, sorted by name: ISA_OP_v_add_f32, ISA_OP_s_waitcnt ... */
+typedef enum IsaOp {
+#define ISA_OP(name, classes) ISA_OP_##name,
+#include "isa/isa_ops.def"
+#undef ISA_OP
+    ISA_OP__COUNT
+} IsaOp;
 
 typedef struct IsaOpInfo {
     const char *name; /* mnemonic without encoding suffix */

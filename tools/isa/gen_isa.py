@@ -1,0 +1,751 @@
+"""Makes csrc/isa/isa_ops.def, isa_patterns.def and isa_<chip>.def by asking LLVM about every opcode of every family.
+
+Developer tool: nothing here is needed to build or run the project. It builds `mcdump.cpp` against LLVM 22, encodes
+every opcode of every encoding family with neutral operands, and reads from the answer: mnemonic, operands in text
+order, register counts, operand types, implicit registers, and which modifiers the text shows.
+
+    python tools/isa/gen_isa.py [--out csrc/isa] [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CHIPS = ["gfx90a", "gfx942", "gfx950"]
+
+# --------------------------------------------------------------------------------------------------- LLVM access
+
+
+def build_mcdump(out: Path) -> Path:
+    """Compiles mcdump.cpp into `out` and returns the path of the program; raises CalledProcessError."""
+
+    def cfg(*args: str) -> list[str]:
+        return subprocess.run(["llvm-config-22", *args], check=True, capture_output=True, text=True).stdout.split()
+
+    exe = out / "mcdump"
+    src = ROOT / "tools/isa/mcdump.cpp"
+    cmd = ["g++", "-std=c++17", "-O1", "-fno-rtti", *cfg("--cppflags"), str(src), "-o", str(exe)]
+    subprocess.run([*cmd, *cfg("--ldflags"), "-lLLVM-22"], check=True)
+    return exe
+
+
+def run_mcdump(exe: Path, chip: str, lines: list[str], *, text_only: bool = False, features: str = "") -> list[str]:
+    """One answer line for each input line of hex; "CRASH" where LLVM died, "INVALID" where it refused."""
+    answers: list[str] = []
+    args = [str(exe), chip, "-t" if text_only else "-", features]
+    while len(answers) < len(lines):
+        todo = lines[len(answers) :]
+        p = subprocess.run(args, input="\n".join(todo) + "\n", capture_output=True, text=True)
+        got = p.stdout.splitlines()
+        answers += got[: len(todo)]
+        if len(got) < len(todo):
+            answers.append("CRASH")
+    return answers
+
+
+@dataclass
+class Opnd:
+    """One MCInst operand: first register number and file, or an immediate."""
+
+    kind: str
+    val: str
+    rc: str
+    bits: int
+    otype: int
+    tied: int
+    is_def: bool = False
+    file: str = ""
+    num: int = -1
+
+
+@dataclass
+class Answer:
+    """A parsed line of mcdump."""
+
+    llvm: str
+    size: int
+    text: str
+    opnds: list[Opnd]
+    uses: list[str]
+    defs: list[str]
+
+    @property
+    def mnem(self) -> str:
+        return self.text.split()[0]
+
+
+SPECIAL = {"VCC": 106, "VCC_LO": 106, "VCC_HI": 107, "EXEC": 126, "EXEC_LO": 126, "M0": 124}
+
+
+def parse(line: str) -> Answer | None:
+    """None for INVALID or CRASH."""
+    if line in ("INVALID", "CRASH"):
+        return None
+    f = line.split("\t")
+    ops = []
+    for i, o in enumerate(f[4].split()):
+        kind, val, rc, bits, otype, tied = o.split(":")
+        x = Opnd(kind, val, rc, int(bits), int(otype), int(tied), i < int(f[3]))
+        if kind == "r":
+            m = re.match(r"(VGPR|AGPR|SGPR|TTMP)(\d+)", val)
+            if m:
+                x.file, x.num = m[1], int(m[2])
+            else:
+                x.file = val
+        ops.append(x)
+    return Answer(f[0], int(f[1]), f[2].strip(), ops, f[5].split(), f[6].split())
+
+
+# --------------------------------------------------------------------------------------------------- families
+# Field values that tell the operands apart by their first register number; all are legal VGPR and SGPR tuples.
+VDST, SRC0, SRC1, SRC2, SDST = 20, 40, 60, 80, 24
+
+
+def words(*ws: int) -> str:
+    return "".join((w & 0xFFFFFFFF).to_bytes(4, "little").hex() for w in ws)
+
+
+def q(x: int) -> str:
+    return words(x, x >> 32)
+
+
+@dataclass
+class Family:
+    """An encoding family: how many opcodes, how to encode one, and which register number stands for which field."""
+
+    name: str
+    nops: int
+    encs: list  # functions op -> hex, tried in turn until one is valid
+    fields: dict[int, str]
+    probes: dict = field(default_factory=dict)  # flag name -> (function (op, variant index) -> hex, text regex)
+    skip: tuple[int, ...] = ()
+
+
+LIT = 0x12345678
+
+
+def sop1(op: int, s: int) -> str:
+    return words(0xBE800000 | VDST << 16 | op << 8 | s, 0)
+
+
+def vop1(op: int, s: int) -> str:
+    return words(0x7E000000 | VDST << 17 | op << 9 | s, 0)
+
+
+def vop3(op: int, dst: int, s: tuple[int, int, int], extra: int = 0) -> str:
+    return q(0xD0000000 | op << 16 | dst | s[0] << 32 | s[1] << 41 | s[2] << 50 | extra)
+
+
+def vop3p(op: int, s: tuple[int, int, int], extra: int = 0) -> str:
+    return q(0xD3800000 | op << 16 | VDST | s[0] << 32 | s[1] << 41 | s[2] << 50 | extra)
+
+
+V = 256
+COMBOS = [
+    (V + SRC0, V + SRC1, V + SRC2),
+    (V + SRC0, V + SRC1, SRC2),
+    (V + SRC0, SRC1, V + SRC2),
+    (SRC0, V + SRC1, V + SRC2),
+    (V + SRC0, SRC1, SRC2),
+    (SRC0, SRC1, V + SRC2),
+    (SRC0, SRC1, SRC2),
+    (V + SRC0, V + SRC1, 0),
+    (V + SRC0, 0, 0),
+    (0, 0, 0),
+]
+HI1 = 3 << 59 | 1 << 14  # op_sel_hi all ones, its neutral value
+
+
+def gfx9_families(chip: str) -> list[Family]:
+    """The encoding families of gfx90a, gfx942 and gfx950."""
+    srcf = {VDST: "VDST", SRC0: "SRC0", SRC1: "SRC1", SRC2: "SRC2", SDST: "SDST"}
+    v3 = [lambda op, s=s: vop3(op, VDST, s, SDST << 8) for s in COMBOS]  # noqa: E731
+    v3 += [lambda op, s=s: vop3(op, VDST, s) for s in COMBOS]
+    v3p = [lambda op, s=s: vop3p(op, s, HI1) for s in COMBOS] + [lambda op, s=s: vop3p(op, s) for s in COMBOS]
+    fams = [
+        Family("SOP1", 256, [lambda op: sop1(op, SRC0), lambda op: words(0xBE800000 | op << 8 | SRC0, 0),
+                             lambda op: sop1(op, 0), lambda op: words(0xBE800000 | op << 8, 0)], srcf),
+        Family("SOP2", 96, [lambda op: words(0x80000000 | op << 23 | VDST << 16 | SRC1 << 8 | SRC0, 0)], srcf),
+        Family("SOPK", 26, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
+        Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
+        Family("SOPP", 128, [lambda op: words(0xBF800000 | op << 16 | 0, 0)], srcf),
+        Family(
+            "SMEM",
+            256,
+            [lambda op: q(0xC0000000 | op << 18 | 1 << 14 | VDST << 6 | SRC0 >> 1 | SRC1 << 57),
+             lambda op: q(0xC0000000 | op << 18 | 1 << 17 | VDST << 6 | SRC0 >> 1)],
+            {VDST: "SDATA", SRC0: "SBASE", SRC1: "SOFFSET"},
+        ),
+        Family("VOP1", 256, [lambda op: vop1(op, V + SRC0), lambda op: vop1(op, SRC0),
+                             lambda op: words(0x7E000000 | op << 9, 0)], srcf),
+        Family("VOP2", 62, [lambda op: words(op << 25 | VDST << 17 | SRC1 << 9 | V + SRC0, LIT)],
+               {**srcf, SRC1: "VSRC1"}),
+        Family("VOPC", 256, [lambda op: words(0x7C000000 | op << 17 | SRC1 << 9 | V + SRC0, 0)],
+               {**srcf, SRC1: "VSRC1"}),
+        Family("VOP3", 0x380, v3, srcf),
+        Family("VOP3P", 128, v3p, srcf),
+        Family(
+            "DS",
+            256,
+            [lambda op, g=g, m=m: q(0xD8000000 | g | op << 17 | (m & 1) * SRC0 << 32 | (m >> 1 & 1) * SRC1 << 40
+                                    | (m >> 2 & 1) * SRC2 << 48 | (m >> 3) * VDST << 56)
+             for g in (0, 1 << 16) for m in (15, 11, 7, 9, 3, 10, 8, 1, 2, 0)],
+            {SRC0: "ADDR", SRC1: "DATA0", SRC2: "DATA1", VDST: "VDST"},
+        ),
+    ]
+    ff = {SRC0: "VADDR", SRC1: "VDATA", SRC2: "SADDR", VDST: "VDST"}
+
+    def flat(seg: int, saddr: int, sve: int = 0, glc: int = 0):
+        base = 0xDC000000 | seg << 14 | sve << 13 | glc << 16
+        return lambda op: q(base | op << 18 | SRC0 << 32 | SRC1 << 40 | saddr << 48 | VDST << 56)
+
+    fams += [
+        Family("FLAT", 128, [flat(0, 0)], ff, {"RTN": flat(0, 0, 0, 1)}),
+        Family("GLOBAL", 128, [flat(2, SRC2), flat(2, 0x7F)], ff, {"RTN": flat(2, SRC2, 0, 1)}),
+        Family("SCRATCH", 128, [flat(1, SRC2, 1)], ff),
+    ]
+
+    def mubuf(extra: int = 0):
+        base = 0xE0000000 | 1 << 12 | extra
+        return lambda op: q(base | op << 18 | SRC0 << 32 | VDST << 40 | (SRC1 >> 2) << 48 | SRC2 << 56)
+
+    def mtbuf(op: int) -> str:
+        base = 0xE8000000 | 1 << 12 | 1 << 19
+        return q(base | op << 15 | SRC0 << 32 | VDST << 40 | (SRC1 >> 2) << 48 | SRC2 << 56)
+
+    bf = {SRC0: "VADDR", SRC1: "SRSRC", SRC2: "SOFFSET", VDST: "VDATA"}
+    fams += [
+        Family("MUBUF", 128, [mubuf(), mubuf(1 << 16), lambda op: q(0xE0000000 | op << 18)], bf, {"RTN": mubuf(1 << 14), "LDS": mubuf(1 << 16)}),
+        Family("MTBUF", 16, [mtbuf], bf),
+    ]
+    return fams
+
+
+# --------------------------------------------------------------------------------------------------- types
+
+T_SRC = {13: "I32", 14: "I64", 15: "I16", 16: "F32", 17: "F64", 18: "BF16", 19: "F16", 20: "V2BF16", 21: "V2F16",
+         23: "V2I16", 25: "V2B32", 26: "V2F32"}
+WIDTH = {"B32": 1, "U32": 1, "I32": 1, "F32": 1, "B16": 1, "U16": 1, "I16": 1, "F16": 1, "BF16": 1, "V2F16": 1,
+         "V2BF16": 1, "V2I16": 1, "B64": 2, "U64": 2, "I64": 2, "F64": 2, "V2F32": 2, "V2B32": 2}
+INT32, INT64, INT16 = ("B32", "U32", "I32"), ("B64", "U64", "I64"), ("B16", "U16", "I16")
+
+
+def type_tokens(mnem: str) -> list[str]:
+    return [t.upper() for t in re.findall(r"_((?:bf|[fiub])(?:8|16|32|64))(?=_|$)", mnem)]
+
+
+def operand_type(mnem: str, is_def: bool, otype: int, bits: int) -> str:
+    """The IsaType of an operand: LLVM's operand class where it has one, the signedness from the mnemonic."""
+    toks = type_tokens(mnem)
+    n = bits // 32
+    named = (toks[0] if is_def or not mnem.startswith(("v_cvt", "s_cvt")) else toks[-1]) if toks else ""
+    if not is_def and toks and not mnem.startswith(("v_cvt", "s_cvt")):
+        named = toks[-1] if mnem.startswith(("v_mad_u64", "v_mad_i64", "s_bcnt", "s_ff", "s_flbit")) and n == 1 \
+            or mnem.startswith(("s_bcnt", "s_ff", "s_flbit", "s_sext")) else toks[0]
+    if mnem.startswith("v_pk_") or mnem.startswith("v_dot2"):
+        named = {"F16": "V2F16", "BF16": "V2BF16", "I16": "V2I16", "U16": "V2I16", "B16": "V2I16", "F32": "V2F32",
+                 "B32": "V2B32"}.get(named, named) if WIDTH.get(named, 1) == 1 and not (is_def and "dot2" in mnem) else named
+    want = T_SRC.get(otype)
+    if want:
+        for group in (INT32, INT64, INT16):
+            if want in group:
+                return named if named in group else {"I32": "B32", "I64": "B64", "I16": "B16"}[want]
+        return want
+    if named in WIDTH and WIDTH[named] == n:
+        return named
+    return {1: "B32", 2: "B64"}.get(n, "ANY")
+
+
+# --------------------------------------------------------------------------------------------------- classes
+
+TRANS = re.compile(r"v_(rcp|rsq|sqrt|exp|log|sin|cos|rcp_iflag|prng)(_legacy)?_(iflag_)?(f16|f32|f64|bf16|b32)$")
+
+
+def classes(mnem: str, fam: str) -> list[str]:
+    """ISA_C_* names of a mnemonic."""
+    c: list[str] = []
+    if fam.startswith("VOP"):
+        c.append("MFMA" if re.match(r"v_(mfma|smfmac|wmma|swmmac)", mnem) else "VALU")
+        if re.match(r"v_accvgpr", mnem):
+            c.append("ACCMOVE")
+        if TRANS.match(mnem):
+            c.append("TRANS")
+        if mnem.startswith("v_cmpx"):
+            c.append("CMPX")
+        if mnem == "v_nop":
+            c.append("NOP")
+    elif fam in ("SOP1", "SOP2", "SOPK", "SOPC"):
+        c.append("SALU")
+        if re.match(r"s_(setpc|swappc|call|cbranch|rfe|getpc_never)", mnem):
+            c.append("BRANCH")
+    elif fam == "SOPP":
+        if re.match(r"s_(branch|cbranch)", mnem):
+            c.append("BRANCH")
+        elif mnem.startswith("s_endpgm"):
+            c.append("END")
+        elif mnem == "s_barrier":
+            c.append("BARRIER")
+        elif mnem.startswith("s_wait"):
+            c.append("WAIT")
+        elif mnem == "s_nop":
+            c.append("NOP")
+        elif mnem in ("s_setprio", "s_sleep", "s_sethalt", "s_wakeup"):
+            c.append("PRIO")
+        else:
+            c.append("SALU")
+    elif fam == "SMEM":
+        c.append("SMEM")
+        if "load" in mnem:
+            c.append("LOAD")
+        if "store" in mnem:
+            c.append("STORE")
+        if "atomic" in mnem:
+            c.append("ATOMIC")
+    elif fam == "DS":
+        c.append("DS")
+        if re.match(r"ds_(read|load)", mnem):
+            c.append("LOAD")
+        elif re.match(r"ds_(write|store)", mnem):
+            c.append("STORE")
+        elif re.match(r"ds_(permute|bpermute|swizzle|nop|gws|consume|append|ordered)", mnem):
+            pass
+        else:
+            c.append("ATOMIC")
+    else:
+        c.append("VMEM")
+        if fam in ("FLAT",):
+            c.append("FLAT")
+        if "atomic" in mnem:
+            c.append("ATOMIC")
+        elif "load" in mnem:
+            c.append("LOAD")
+        elif "store" in mnem:
+            c.append("STORE")
+    return c
+
+
+# --------------------------------------------------------------------------------------------------- rows
+
+
+@dataclass
+class Row:
+    """One table row: a (chip, family, opcode)."""
+
+    fam: str
+    op: int
+    mnem: str
+    suffix: str
+    specs: tuple[str, ...]
+    flags: list[str]
+    base: str = ""
+    imm: str = "NONE"
+
+
+IMM_KINDS = [
+    (r"s_(branch|cbranch_\w+)$", "BRANCH"),
+    (r"s_waitcnt$", "WAITCNT"),
+    (r"s_(getreg|setreg)", "HWREG"),
+    (r"s_sendmsg", "SENDMSG"),
+    (r"s_set_gpr_idx_(on|mode)$", "GPRIDX"),
+    (r"s_(nop|sleep|setprio|sethalt|trap|icache_inv|endpgm|barrier|setkill|decperflevel|incperflevel|wakeup|"
+     r"endpgm_\w+|ttracedata\w*|set_gpr_idx_off)$", "DEC"),
+    (r"s_call_b64|s_cbranch_i_fork", "BRANCH"),
+]
+
+
+def strip_suffix(mnem: str) -> tuple[str, str]:
+    m = re.match(r"(.*)_(e32|e64)$", mnem)
+    return (m[1], m[2].upper()) if m else (mnem, "NONE")
+
+
+def text_tokens(text: str) -> list[str]:
+    """Top-level comma tokens after the mnemonic, each cut at its first blank (modifiers follow a blank)."""
+    parts = text.split(None, 1)
+    if len(parts) < 2:
+        return []
+    out, depth, cur = [], 0, ""
+    for ch in parts[1]:
+        depth += ch in "[(" and 1 or ch in "])" and -1 or 0
+        if ch == "," and depth == 0:
+            out.append(cur.strip())
+            cur = ""
+        else:
+            cur += ch
+    out.append(cur.strip())
+    return [t.split()[0] if t.split() else "" for t in out]
+
+
+def spec(fieldname: str, nregs: int, typ: str, flags: list[str]) -> str:
+    return f"{{ISA_F_{fieldname}, {nregs}, ISA_T_{typ}, {' | '.join('ISA_S_' + f for f in flags) or '0'}}}"
+
+
+def make_specs(fam: Family, a: Answer, acc: Answer | None, mods: set[int], mnem: str) -> tuple[str, ...]:
+    """Operand specs in text order, implicit ones last."""
+    found: list[list] = []  # [field, nregs, type, flags, num]
+    tied_to: set[int] = set()
+    for i, o in enumerate(a.opnds):
+        if o.kind == "r" and o.tied >= 0:
+            tied_to.add(o.tied)
+    imm_names = imm_fields(fam.name, mnem, a)
+    for i, o in enumerate(a.opnds):
+        if o.tied >= 0 and o.kind == "r":
+            continue
+        if o.kind == "r" and o.num >= 0 and (o.bits or o.rc != "-"):
+            f = fam.fields.get(o.num)
+            if f is None:
+                raise ValueError(f"{a.llvm}: register {o.val} stands for no field")
+            flags = []
+            if o.is_def:
+                flags.append("W")
+                if i in tied_to:
+                    flags.append("R")
+            else:
+                flags.append("R")
+            if o.file == "AGPR":
+                flags.append("AGPR")
+            elif o.file == "SGPR" and f in ("VDST", "SDST") and fam.name.startswith("VOP"):
+                flags.append("SGPR")
+            elif acc and i < len(acc.opnds) and acc.opnds[i].file == "AGPR" and o.file == "VGPR":
+                flags.append("ACC")
+            if not o.is_def and o.file == "VGPR" and o.otype == 2 and f in ("SRC0", "SRC1", "SRC2"):
+                flags.append("VONLY")
+            if not o.is_def and f in ("SRC0", "SRC1", "SRC2") and o.rc.startswith(("SReg", "SSrc", "SGPR")) \
+                    and fam.name.startswith("VOP"):
+                flags.append("SONLY")
+            n = {"SRC0": 0, "SRC1": 1, "VSRC1": 1, "SRC2": 2}.get(f, -1)
+            if n in mods:
+                flags.append("MOD")
+            typ = operand_type(mnem, o.is_def, o.otype, o.bits)
+            if f in ("ADDR", "VADDR", "SADDR", "SDST", "SOFFSET", "SBASE", "SRSRC") or (o.is_def and o.file == "SGPR"):
+                typ = {1: "B32", 2: "B64"}.get(o.bits // 32, "ANY")
+            if "movreld" in mnem and f == "VDST":
+                flags = ["W"]  # the destination is M0-relative
+            if "_d16" in mnem and "load" in mnem and o.is_def and "R" not in flags and o.bits == 32:
+                flags.append("R")
+            found.append([f, max(1, o.bits // 32), typ, flags, o])
+        elif o.kind in "ie" and imm_names and i in imm_names:
+            found.append([imm_names[i], 0, imm_type(mnem), ["R"], o])
+    # vcc in the text that is no field
+    toks = text_tokens(a.text)
+    out: list[list] = []
+    left = list(found)
+    for t in toks:
+        if t in ("vcc", "vcc_lo", "exec", "exec_lo"):
+            isdef = len(out) <= 1 and ("VCC" in a.defs or "EXEC" in a.defs or
+                                       any(o.is_def and o.val == "VCC" for o in a.opnds)) and \
+                not any(x[0] == "VCC" for x in out)
+            out.append([t.split("_")[0].upper(), 2, "B64", ["W" if isdef else "R"], None])
+            continue
+        m = re.match(r"[-|]*(v|s|a|ttmp)\[?(\d+)", t)
+        if m:
+            file = {"v": "VGPR", "s": "SGPR", "a": "AGPR", "ttmp": "TTMP"}[m[1]]
+            hit = next((x for x in left if x[4].file == file and x[4].num == int(m[2])), None)
+        else:
+            hit = next((x for x in left if x[4].kind in "ie"), None)
+        if hit is not None:
+            left.remove(hit)
+            out.append(hit)
+    if any(x[4].kind == "r" for x in left):
+        raise ValueError(f"{a.llvm}: operand not in the text {a.text}")
+    out += left
+    printed = {x[0] for x in out}
+    for regs, fl in ((a.defs, "W"), (a.uses, "R")):
+        for r in regs:
+            name = {"VCC": "VCC", "VCC_LO": "VCC", "VCC_HI": "VCC", "SCC": "SCC", "EXEC": "EXEC", "M0": "M0",
+                    "FLAT_SCR": "FLATSCR", "EXEC_LO": "EXEC"}.get(r)
+            if name is None:
+                continue
+            if name == "EXEC" and fl == "R" and not fam.name.startswith("SOP"):
+                continue  # the lane mask of every vector instruction
+            if name == "M0" and fam.name == "DS" and not re.search(r"addtid|gws|ordered|consume|append|param", mnem):
+                continue  # gfx9 LDS instructions need no M0
+            if name == "FLATSCR" and fam.name in ("FLAT",):
+                pass
+            if name in printed and any(x[0] == name and fl in x[3] for x in out):
+                continue
+            same = [x for x in out if x[0] == name and "IMPL" in x[3]]
+            if same:
+                if fl not in same[0][3]:
+                    same[0][3].insert(0, fl)
+                continue
+            w = {"VCC": 2, "EXEC": 2, "FLATSCR": 2}.get(name, 1)
+            out.append([name, w, "B64" if w == 2 else "B32", [fl, "IMPL"], None])
+    if len(out) > 8:
+        raise ValueError(f"{a.llvm}: too many operands")
+    return tuple(spec(f, n, t, fl) for f, n, t, fl, _ in out)
+
+
+def imm_type(mnem: str) -> str:
+    return "F16" if re.search(r"k_f16$", mnem) else "F32" if re.search(r"k_f32$", mnem) else "B32"
+
+
+def imm_fields(fam: str, mnem: str, a: Answer) -> dict[int, str]:
+    """Which immediate operands of the MCInst stand in the text, and their field."""
+    imms = [i for i, o in enumerate(a.opnds) if o.kind in "ie"]
+    if fam in ("SOPK", "SOPP"):
+        r = {i: "SIMM16" for i in imms[:1]}
+        if len(imms) > 1:
+            # s_setreg_imm32_b32 names the register after the value in the MCInst but first in the text
+            return {i: "LIT" if a.opnds[i].val == str(LIT) else "SIMM16" for i in imms}
+        return r
+    if fam == "VOP2" and re.search(r"(mk|ak)_f(16|32)$", mnem):
+        return {i: "LIT" for i in imms}
+    if fam == "SOPC" and mnem == "s_set_gpr_idx_on":
+        return {i: "SRC1IMM" for i in imms}
+    if fam == "SMEM" and mnem in ("s_dcache_discard",):
+        return {}
+    return {}
+
+
+def probe_flags(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) -> dict[tuple[str, int], dict[str, str]]:
+    """Texts of every row with one modifier bit set at a time; (family, opcode) -> {probe: text}."""
+    bits: list[tuple[tuple[str, int], str, str]] = []
+    for fam, op, _, enc in todo:
+        x = int.from_bytes(bytes.fromhex(enc), "little")
+        key = (fam.name, op)
+
+        def add(name: str, val: int, key=key) -> None:
+            bits.append((key, name, q(val)))
+
+        if fam.name == "VOP3":
+            add("clamp", x | 1 << 15)
+            add("omod", x | 1 << 59)
+            for i in range(3):
+                add(f"neg{i}", x | 1 << (61 + i))
+                add(f"abs{i}", (x & ~(0x7F << 8)) | 1 << (8 + i))
+            for i in range(4):
+                add(f"opsel{i}", (x & ~(0x7F << 8)) | 1 << (11 + i))
+        elif fam.name == "VOP3P":
+            add("clamp", x | 1 << 15)
+            for i in range(3):
+                add(f"neg{i}", x | 1 << (61 + i))
+                add(f"neghi{i}", x | 1 << (8 + i))
+                add(f"opsel{i}", x | 1 << (11 + i))
+            add("opselhi", x & ~HI1)
+            add("acc", x | 3 << 59 | 1 << 15)
+            add("cbsz", x | 1 << 8)
+            add("blgp", x | 1 << 61)
+        elif fam.name in ("VOP1", "VOP2", "VOPC"):
+            w = x & 0xFFFFFE00
+            dpp = (V + SRC0) & 0xFF | 0x150 << 8 | 0xFF << 24  # row_newbcast:0 is legal for 64-bit operands too
+            add("dpp", w | 0xFA | dpp << 32)
+            add("dpp_full", w | 0xFA | ((SRC0 | 0xE4 << 8 | 0xFF << 24) << 32))
+            add("dpp_neg0", w | 0xFA | (dpp | 1 << 20) << 32)
+            add("dpp_neg1", w | 0xFA | (dpp | 1 << 22) << 32)
+            sd = SRC0 | (0 if fam.name == "VOPC" else 6 << 8) | 6 << 16 | (0 if fam.name == "VOP1" else 6 << 24)
+            add("sdwa", w | 0xF9 | sd << 32)
+            add("sdwa_neg0", w | 0xF9 | (sd | 1 << 20) << 32)
+            add("sdwa_neg1", w | 0xF9 | (sd | 1 << 28) << 32)
+            add("sdwa_sext0", w | 0xF9 | (sd | 1 << 19) << 32)
+            add("sdwa_sext1", w | 0xF9 | (sd | 1 << 27) << 32)
+            if fam.name != "VOPC":
+                add("sdwa_clamp", w | 0xF9 | (sd | 1 << 13) << 32)
+                add("sdwa_omod", w | 0xF9 | (sd | 1 << 14) << 32)
+        elif fam.name == "DS":
+            add("acc", x | 1 << 25)
+            add("gds", x | 1 << 16)
+            add("offs", x | 0x201)
+        elif fam.name in ("FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF"):
+            add("acc", x | 1 << 55)
+            if fam.name != "SCRATCH" and fam.name != "MTBUF":
+                add("glc", x | 1 << (16 if fam.name != "MUBUF" else 14))
+            if fam.name == "MUBUF":
+                add("lds", x | 1 << 16)
+    lines = [b for _, _, b in bits]
+    texts = run_mcdump(exe, chip, lines)
+    out: dict[tuple[str, int], dict[str, str]] = {}
+    for (key, name, _), t in zip(bits, texts):
+        out.setdefault(key, {})[name] = t
+    return out
+
+
+def rows_of_chip(exe: Path, chip: str) -> list[Row]:
+    """All rows of one chip."""
+    fams = gfx9_families(chip)
+    jobs = [(f, op, i) for f in fams for op in range(f.nops) for i in range(len(f.encs))]
+    lines = [f.encs[i](op) for f, op, i in jobs]
+    answers = run_mcdump(exe, chip, lines)
+    first: dict[tuple[str, int], tuple[Family, int, int, str, Answer]] = {}
+    for (f, op, i), hexs, line in zip(jobs, lines, answers):
+        a = parse(line)
+        if a is None or (f.name, op) in first:
+            continue
+        if f.name == "VOP3P" and i < len(COMBOS) and re.match(r"v_(mfma|smfmac|accvgpr)", a.mnem):
+            continue  # there the op_sel_hi bits are the accumulator file bits
+        if a.size == 4 and f.name not in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC"):
+            continue
+        first[(f.name, op)] = (f, op, i, hexs, a)
+    probes = probe_flags(exe, chip, [v[:4] for v in first.values()])
+    names: dict[str, set[str]] = {}
+    for f, *_, a in first.values():
+        names.setdefault(f.name, set()).add(strip_suffix(a.mnem)[0])
+    rows = []
+    for (fname, op), (f, _, i, hexs, a) in first.items():
+        mnem, suffix = strip_suffix(a.mnem)
+        p = probes.get((fname, op), {})
+        ans = {k: parse(v) for k, v in p.items()}
+
+        def has(name: str, rx: str, ans=ans, mnem=mnem) -> bool:
+            x = ans.get(name)
+            return bool(x and x.text.split()[0].startswith(mnem.split("_e32")[0]) and re.search(rx, x.text))
+
+        flags: list[str] = []
+        mods: set[int] = set()
+        acc = None
+        if fname == "VOP3":
+            base = next((b for b in ("VOP1", "VOP2", "VOPC") if mnem in names.get(b, ())), "VOP3")
+            for b, rx in (("clamp", "clamp"), ("omod", r"mul:2")):
+                if has(b, rx):
+                    flags.append(b.upper())
+            mods = {k for k in range(3) if has(f"neg{k}", r"[ ,]-[|vs]|-\d| neg\(|-v|-s")}
+            if any(has(f"opsel{k}", r"op_sel:") for k in range(4)):
+                flags.append("OPSEL")
+            if any(o.num == SDST and o.is_def for o in a.opnds):
+                flags.append("VOP3B")
+        elif fname == "VOP3P":
+            base = "MAI" if re.match(r"v_(mfma|smfmac|accvgpr)", mnem) else "VOP3P"
+            if base == "MAI":
+                acc = ans.get("acc")
+                if has("cbsz", "cbsz:"):
+                    flags.append("CBSZ")
+                if has("blgp", "blgp:"):
+                    flags.append("BLGP")
+                if has("blgp", r"neg:\["):
+                    flags.append("NEGF64")
+            else:
+                if has("clamp", "clamp"):
+                    flags.append("CLAMP")
+                mix = re.search(r"_mix", mnem) is not None
+                if mix:
+                    flags.append("MIX")
+                mods = {k for k in range(3) if has(f"neg{k}", "neg_lo:" if not mix else "-v")}
+                if any(has(f"opsel{k}", "op_sel:") for k in range(3)):
+                    flags.append("OPSEL")
+                if has("opselhi", "op_sel_hi:"):
+                    flags.append("OPSELHI")
+        elif fname in ("VOP1", "VOP2", "VOPC"):
+            base = fname
+            if ans.get("dpp"):
+                flags.append("DPP")
+                if not ans.get("dpp_full"):
+                    flags.append("DPP64")
+            if ans.get("sdwa"):
+                flags.append("SDWA")
+            mods = {k for k in range(2) if has(f"dpp_neg{k}", r"-v") or has(f"sdwa_neg{k}", r"-v")}
+            if has("sdwa_omod", "mul:2"):
+                flags.append("OMOD")
+            if has("sdwa_clamp", "clamp"):
+                flags.append("CLAMP")
+            if any(o.kind in "ie" and o.val == str(LIT) for o in a.opnds) or re.search(r"(mk|ak)_f(16|32)$", mnem):
+                flags.append("LIT")
+        else:
+            base = fname
+            acc = ans.get("acc")
+            if fname == "DS":
+                if has("gds", " gds"):
+                    flags.append("GDS")
+                if " gds" in a.text:
+                    flags.append("GDSONLY")
+                if has("offs", "offset0:"):
+                    flags.append("OFF2")
+                if not has("offs", "offset"):
+                    flags.append("NOOFF")
+            if fname == "SMEM" and "atomic" in mnem:
+                flags.append("RTN")
+            if fname == "SOPK" and any(o.val == str(LIT) for o in a.opnds):
+                flags.append("LIT")
+            if fname in ("FLAT", "GLOBAL") and ans.get("glc") and ans["glc"].mnem == a.mnem:
+                rtn, plain = ans["glc"], a
+                if sum(o.is_def for o in rtn.opnds) != sum(o.is_def for o in plain.opnds):
+                    flags.append("RTN")
+                    a = rtn
+                    acc2 = parse(run_mcdump(exe, chip, [q(int.from_bytes(bytes.fromhex(hexs), "little") | 1 << 16 | 1 << 55)])[0])
+                    acc = acc2
+            if fname == "MUBUF":
+                glc = ans.get("glc")
+                if glc and glc.mnem == a.mnem and sum(o.is_def for o in glc.opnds) != sum(o.is_def for o in a.opnds):
+                    flags.append("RTN")
+                lds = ans.get("lds")
+                if lds and lds.mnem == a.mnem and " lds" in lds.text:
+                    flags.append("LDS" if " lds" not in a.text else "LDSONLY")
+        try:
+            specs = make_specs(f, a, acc, mods, mnem)
+        except ValueError as e:
+            print("skipped:", chip, fname, op, a.text, e, file=sys.stderr)
+            continue
+        imm = "NONE"
+        if any("SIMM16" in s or "SRC1IMM" in s for s in specs):
+            imm = next((k for rx, k in IMM_KINDS if re.match(rx, mnem)), "HEX")
+        if fname == "SOPP" and not specs and re.match(r"s_(?!endpgm$)", mnem):
+            pass
+        if f"_{'e32'}" in a.mnem:
+            pass
+        rows.append(Row(fname, op, mnem, suffix, specs, flags, base, imm))
+    return rows
+
+
+HEAD = "/* Generated by tools/isa/gen_isa.py from LLVM 22's answers; do not edit. */\n"
+
+
+def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
+    """File name -> text of every generated file."""
+    ops: dict[str, list[str]] = {}
+    pats: dict[tuple[str, ...], int] = {(): 0}
+    for rows in all_rows.values():
+        for r in rows:
+            c = ops.setdefault(r.mnem, [])
+            for k in classes(r.mnem, r.fam):
+                if k not in c:
+                    c.append(k)
+    files: dict[str, str] = {}
+    t = HEAD
+    for name in sorted(ops):
+        t += f"ISA_OP({name}, {' | '.join('ISA_C_' + k for k in ops[name]) or '0'})\n"
+    files["isa_ops.def"] = t
+    body: dict[str, str] = {}
+    for chip, rows in all_rows.items():
+        t = HEAD
+        for r in sorted(rows, key=lambda r: (r.fam, r.op)):
+            n = pats.setdefault(r.specs, len(pats))
+            fl = " | ".join("ISA_R_" + x for x in r.flags) or "0"
+            t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl})\n"
+        body[f"isa_{chip}.def"] = t
+    t = HEAD
+    for specs, n in pats.items():
+        t += f"ISA_PATTERN({n}, {len(specs)}, " + (", ".join(specs) or "{0}") + ")\n"
+    files["isa_patterns.def"] = t
+    files.update(body)
+    return files
+
+
+def main() -> int:
+    """Command line; returns 1 when --check finds a difference."""
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--out", type=Path, default=ROOT / "csrc/isa")
+    ap.add_argument("--check", action="store_true", help="compare with the files in --out instead of writing")
+    ap.add_argument("--chips", nargs="*", default=CHIPS)
+    a = ap.parse_args()
+    with tempfile.TemporaryDirectory() as tmp:
+        exe = build_mcdump(Path(tmp))
+        files = emit({c: rows_of_chip(exe, c) for c in a.chips})
+    bad = 0
+    for name, text in files.items():
+        path = a.out / name
+        if a.check:
+            if not path.exists() or path.read_text() != text:
+                print(f"{path}: differs from what LLVM says now")
+                bad = 1
+        else:
+            path.write_text(text)
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
