@@ -15,8 +15,7 @@
 
 #include "target/target.h"
 
-/* ---- linear layouts
- * -------------------------------------------------------------------------------------------- */
+/* ---- linear layouts ------------------------------------------------------------------------- */
 
 typedef enum TlDim {
     TL_DIM_REG,   /* element index inside a lane (elements, not dwords) */
@@ -142,8 +141,7 @@ void tl_layout_print(const TlLayout *l, TlText *out);
 size_t tl_layout_parse(TlLayout *l, const char *s, size_t n, const char **why, size_t *at);
 const char *tl_dim_name(TlDim d); /* reg lane wave block d0 d1 d2 d3 off */
 
-/* ---- fragments of matrix instructions
- * --------------------------------------------------------------------------- */
+/* ---- fragments of matrix instructions ------------------------------------------------------- */
 
 typedef enum TlFrag { TL_FRAG_A, TL_FRAG_B, TL_FRAG_C } TlFrag; /* C also stands for D */
 
@@ -187,8 +185,7 @@ typedef struct TlDotSlice {
 } TlDotSlice;
 TlDotSlice tl_dot_slice(const TlDot *d, TlFrag f, uint32_t mt, uint32_t nt, uint32_t ks);
 
-/* ---- blocked layouts (global memory, elementwise tiles)
- * ------------------------------------------------------- */
+/* ---- blocked layouts (global memory, elementwise tiles) ------------------------------------- */
 
 typedef struct TlBlocked {
     uint32_t rank;     /* 1..4 */
@@ -207,9 +204,7 @@ typedef struct TlBlocked {
  */
 bool tl_layout_blocked(const TlBlocked *b, TlLayout *out);
 
-/* ---- LDS
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- LDS ------------------------------------------------------------------------------------ */
 
 /* map: tile coordinates (d0, d1, ...) -> off in elements. Byte = elem_bytes * off. */
 typedef struct TlLdsMap {

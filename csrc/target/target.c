@@ -2,8 +2,7 @@
  * constants. */
 #include "target/target.h"
 
-/* ---- element types
- * ------------------------------------------------------------------------------------------- */
+/* ---- element types -------------------------------------------------------------------------- */
 
 static const TlElemInfo elem_table[TL_ELEM__COUNT] = {
     [TL_ELEM_NONE] = {.name = "none", .numpy = "none"},
@@ -62,8 +61,7 @@ tl_elem_by_dlpack(uint8_t code, uint8_t bits)
     return TL_ELEM_NONE;
 }
 
-/* ---- chips
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- chips ---------------------------------------------------------------------------------- */
 
 #define F(name) (uint32_t)TL_FEAT_##name
 static const TlTarget target_table[TL_TARGET__COUNT] = {
@@ -135,8 +133,7 @@ tl_target_names(void)
         ;
 }
 
-/* ---- matrix instructions
- * ---------------------------------------------------------------------------------------- */
+/* ---- matrix instructions -------------------------------------------------------------------- */
 
 static const TlMma mma_table[TL_MMA__COUNT] = {
 #define TL_MMA(ID, M, N, K, BL, A, B, C, ra, rb, rc, p90a, p942, p950, p1100, p1201, fm, intr, ab, ct)       \
@@ -224,8 +221,7 @@ tl_mma_find(const TlTarget *t, TlElem a, TlElem b, TlElem c, uint32_t m, uint32_
     return NULL;
 }
 
-/* ---- occupancy
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- occupancy ------------------------------------------------------------------------------ */
 
 static uint32_t
 align_up(uint32_t n, uint32_t to)

@@ -9,8 +9,7 @@
 
 #include "base/base.h"
 
-/* ---- element types
- * ------------------------------------------------------------------------------------------- */
+/* ---- element types -------------------------------------------------------------------------- */
 
 typedef enum TlElem {
     TL_ELEM_NONE = 0,
@@ -77,8 +76,7 @@ tl_elem_is_int(TlElem e) /* signed or unsigned, not bool */
     return tl_elem_info(e)->kind == TL_KIND_SINT || tl_elem_info(e)->kind == TL_KIND_UINT;
 }
 
-/* ---- chips
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- chips ---------------------------------------------------------------------------------- */
 
 /* Feature bits of targets.def. */
 #define TL_FEATURES(X)                                                                                       \
@@ -169,8 +167,7 @@ tl_target_has(const TlTarget *t, TlFeature f)
     return (t->features & (uint32_t)f) != 0;
 }
 
-/* ---- matrix instructions
- * ---------------------------------------------------------------------------------------- */
+/* ---- matrix instructions -------------------------------------------------------------------- */
 
 typedef enum TlMmaId {
     TL_MMA_NONE = 0,
@@ -222,8 +219,7 @@ const TlMma *tl_mma_find(const TlTarget *t, TlElem a, TlElem b, TlElem c, uint32
 /* Multiply-adds a matrix core does in one cycle: blocks*m*n*k / (4*passes). */
 uint32_t tl_mma_macs_per_cycle(const TlMma *m, const TlTarget *t);
 
-/* ---- occupancy
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- occupancy ------------------------------------------------------------------------------ */
 
 typedef enum TlLimit {
     TL_LIMIT_SLOTS,
