@@ -579,6 +579,20 @@ sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out)
     return ok;
 }
 
+bool
+sim_mem_known(SimMem *m, uint64_t addr)
+{
+    SimMemSnapshot *s = snap_get(m);
+    int64_t k = s ? snap_below(s, addr) : -1;
+    bool ok = k >= 0 && addr - s->ext[k].base <= s->ext[k].size;
+    snap_unref(s);
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->nregs && !ok; i++)
+        ok = m->regs[i].lo == m->regs[i].hi && m->regs[i].lo == addr;
+    pthread_mutex_unlock(&m->lock);
+    return ok;
+}
+
 void
 sim_mem_define(SimMem *m, uint64_t addr, uint64_t n)
 {
@@ -719,6 +733,8 @@ sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const 
         return NULL;
     }
     o->x = (SimExtent){.base = (uint64_t)p, .size = size, .kind = (uint8_t)kind, .flags = SIM_EXT_DENSE};
+    if (kind == SIM_EXT_KERNARG)
+        o->x.flags |= SIM_EXT_READONLY;
     set_name(&o->name, name);
     if (!defined) {
         if (size <= FILL_LIMIT)

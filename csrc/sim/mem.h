@@ -86,8 +86,8 @@ sim_mem_find(SimMemPort *p, uint64_t addr, uint32_t n)
     return sim_mem_find_slow(p, addr, n);
 }
 
-/* Bytes from addr on that belong to elements without a gap (counted up to 4096 or a little more); 0: addr itself
- * does not. addr within the hull. */
+/* Bytes from addr on that belong to elements without a gap (counted up to 4096 or a little more); 0: addr
+ * itself does not. addr within the hull. */
 uint64_t sim_extent_run(const SimExtent *x, uint64_t addr);
 
 /* After sim_mem_find: do all n bytes belong to elements? */
@@ -132,20 +132,23 @@ void sim_mem_free(SimMem *m); /* frees all memory it owns */
 void *sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name);
 /* Releases memory of sim_mem_alloc or ends a registration by its lowest address; false: no such extent. */
 bool sim_mem_release(SimMem *m, uint64_t base, SimExtentKind kind);
-/* Registers n-dimensional host memory: shape in elements, strides in bytes (any sign, 0 = broadcast). Its bytes count
- * as defined. Returns an id for sim_mem_unregister, or 0 (out of memory, ndim > SIM_VIEW_DIMS, sizes overflow).
- * Memory that lies within an allocation of the table is governed by that one: the registration changes nothing. */
-uint64_t sim_mem_register(SimMem *m, const void *data, uint32_t ndim, const int64_t *shape, const int64_t *strides,
-                          uint32_t itemsize, const char *name);
+/* Registers n-dimensional host memory: shape in elements, strides in bytes (any sign, 0 = broadcast). Its
+ * bytes count as defined. Returns an id for sim_mem_unregister, or 0 (out of memory, ndim > SIM_VIEW_DIMS,
+ * sizes overflow). Memory that lies within an allocation of the table is governed by that one: the
+ * registration changes nothing. */
+uint64_t sim_mem_register(SimMem *m, const void *data, uint32_t ndim, const int64_t *shape,
+                          const int64_t *strides, uint32_t itemsize, const char *name);
 bool sim_mem_unregister(SimMem *m, uint64_t id);
-/* Adds an extent over memory that the caller owns and outlives it (code segments inside one mapping, pinned host
- * memory); flags as in SimExtent (SIM_EXT_DENSE and SIM_EXT_HOSTOWNED are implied). */
+/* Adds an extent over memory that the caller owns and outlives it (code segments inside one mapping, pinned
+ * host memory); flags as in SimExtent (SIM_EXT_DENSE and SIM_EXT_HOSTOWNED are implied). */
 bool sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t flags, const char *name);
 /* Host-side writes (memcpy, memset) define bytes; copies carry definedness along. */
 void sim_mem_define(SimMem *m, uint64_t addr, uint64_t n);
 void sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n);
 /* Copy of the extent that holds addr (one past the end when n == 0 is no hit); false: none. */
 bool sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out);
+/* Is addr in an extent, one past its end, or the address of a registered array without elements? */
+bool sim_mem_known(SimMem *m, uint64_t addr);
 uint64_t sim_mem_bytes(SimMem *m); /* bytes of SIM_EXT_MALLOC alive */
 
 /* ---- races on global memory

@@ -1,0 +1,387 @@
+/* device.c - life of a device, loading, launch checks, kernel arguments, occupancy (contract in device.h). */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/device.h"
+
+static const SimChip chips[] = {
+#define CHIP(arch, gfx, name, features, major, minor, stepping, cus, simds, waves, vgprs, vgran, lds, pool,  \
+             lgran, share, gib, bus, clock, mclock, l2, pci)                                                 \
+    [arch] = {arch,  #gfx, name, features, major, minor, stepping, cus,   simds,  waves, vgprs,              \
+              vgran, lds,  pool, lgran,    share, gib,   bus,      clock, mclock, l2,    pci},
+#include "sim/chips.def"
+#undef CHIP
+};
+
+const SimChip *
+sim_chip(IsaArch arch)
+{
+    return (uint32_t)arch < TL_COUNT(chips) ? &chips[arch] : NULL;
+}
+
+static uint32_t
+env_number(const char *name, uint32_t dflt)
+{
+    const char *s = getenv(name);
+    char *end;
+    if (!s || !*s)
+        return dflt;
+    unsigned long v = strtoul(s, &end, 10);
+    return *end || v > UINT32_MAX ? dflt : (uint32_t)v;
+}
+
+static uint32_t
+default_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return env_number("TILELANG_SIM_THREADS", n > 0 && n < 1024 ? (uint32_t)n : 1);
+}
+
+/* The parts of amd_queue_t that kernels read: the apertures (high halves) at 64 and 68. */
+static void
+fill_queue(uint8_t *q)
+{
+    uint32_t shared = SIM_SHARED_APERTURE >> 32, private = SIM_PRIVATE_APERTURE >> 32;
+    memset(q, 0, 256);
+    memcpy(q + 64, &shared, 4);
+    memcpy(q + 68, &private, 4);
+}
+
+SimDevice *
+sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
+{
+    SimDevice *d = NULL;
+    if (!sim_chip(o->arch) || !sim_arch_available(o->arch)) {
+        snprintf(why, why_size, "no instructions are implemented for %s yet", isa_arch_name(o->arch));
+        return NULL;
+    }
+    uint32_t missing = o->checks & ~sim_checks_available();
+    if (missing) {
+        snprintf(why, why_size, "the check '%s' is not implemented yet",
+                 sim_check_name((SimCheck)__builtin_ctz(missing)));
+        return NULL;
+    }
+    snprintf(why, why_size, "out of memory");
+    if (!(d = calloc(1, sizeof *d)))
+        return NULL;
+    if (pthread_mutex_init(&d->launch_lock, NULL)) {
+        free(d);
+        return NULL;
+    }
+    tl_arena_init(&d->arena, NULL);
+    d->chip = sim_chip(o->arch);
+    d->cus = o->cus ? TL_MIN(o->cus, d->chip->cus) : d->chip->cus;
+    d->checks = o->checks;
+    d->threads = TL_MAX(1, o->threads ? o->threads : default_threads());
+    d->seed = env_number("TILELANG_SIM_SEED", 0);
+    d->max_instructions = env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 2000000000);
+    d->allow_foreign = o->allow_foreign;
+    d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);
+    d->reports = calloc(SIM_MAX_REPORTS, sizeof *d->reports);
+    if (d->mem && d->reports) {
+        d->queue = sim_mem_alloc(d->mem, 256, SIM_EXT_SYSTEM, true, "queue");
+        d->packet = sim_mem_alloc(d->mem, 64, SIM_EXT_SYSTEM, true, "dispatch packet");
+    }
+    if (!d->queue || !d->packet) {
+        sim_device_free(d);
+        return NULL;
+    }
+    fill_queue(d->queue);
+    *why = 0;
+    return d;
+}
+
+void
+sim_device_free(SimDevice *d)
+{
+    if (!d)
+        return;
+    for (uint32_t i = 0; i < d->images.len; i++)
+        sim_image_free(d->images.data[i]);
+    sim_mem_free(d->mem);
+    free(d->reports);
+    tl_arena_free(&d->arena);
+    pthread_mutex_destroy(&d->launch_lock);
+    free(d);
+}
+
+SimImage *
+sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    SimImage *im = sim_image_load(d->mem, data, size, why, why_size);
+    if (im && im->arch != d->chip->arch) {
+        snprintf(why, why_size, "the code object is for %s, the device is %s", isa_arch_name(im->arch),
+                 d->chip->gfx);
+        sim_image_free(im);
+        im = NULL;
+    }
+    if (im && !tl_vec_push(&d->arena, &d->images, im)) {
+        snprintf(why, why_size, "out of memory");
+        sim_image_free(im);
+        im = NULL;
+    }
+    pthread_mutex_unlock(&d->launch_lock);
+    return im;
+}
+
+void
+sim_device_unload(SimDevice *d, SimImage *im)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    for (uint32_t i = 0; i < d->images.len; i++) {
+        if (d->images.data[i] != im)
+            continue;
+        d->images.data[i] = d->images.data[--d->images.len];
+        sim_image_free(im);
+        break;
+    }
+    pthread_mutex_unlock(&d->launch_lock);
+}
+
+/* ---- occupancy
+ * ---------------------------------------------------------------------------------------------------- */
+
+uint32_t
+sim_kernel_vgprs(const SimKernel *k)
+{
+    uint32_t blocks = (k->rsrc1 & 63) + 1;
+    if (k->image->arch < ISA_GFX1100)
+        return blocks * 8;
+    return blocks * (k->wave64 ? 4 : 8); /* encoding granule; allocation rounds up to the chip's */
+}
+
+uint32_t
+sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds)
+{
+    const SimChip *c = d->chip;
+    uint32_t wave = k->wave64 ? 64 : 32, waves = (threads + wave - 1) / wave;
+    bool rdna = c->cus_per_pool > 1;
+    uint32_t regs = c->vgprs_per_simd, gran = c->vgpr_granule;
+    if (rdna && k->wave64) {
+        regs /= 2;
+        gran /= 2;
+    }
+    uint32_t v = (sim_kernel_vgprs(k) + gran - 1) / gran * gran;
+    uint32_t per_simd = TL_MIN(c->waves_per_simd, v ? regs / v : c->waves_per_simd);
+    uint32_t simds = c->simds_per_cu * c->cus_per_pool; /* a workgroup lives on a CU or on a WGP */
+    uint32_t groups = waves ? per_simd * simds / waves : 0;
+    uint64_t lds = (uint64_t)k->group_size + dynamic_lds;
+    lds = (lds + c->lds_granule - 1) / c->lds_granule * c->lds_granule;
+    if (lds > c->lds_per_group)
+        return 0;
+    if (lds)
+        groups = TL_MIN(groups, (uint32_t)(c->lds_pool / lds));
+    if (waves > 1)
+        groups = TL_MIN(groups, 16 * c->cus_per_pool);
+    return rdna && groups > 1 ? groups / c->cus_per_pool : groups;
+}
+
+/* ---- launch
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static SimStatus TL_PRINTF(3, 4) refuse(SimDevice *d, SimStatus st, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(d->error, sizeof d->error, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+static SimStatus
+check_config(SimDevice *d, const SimLaunch *l)
+{
+    const SimKernel *k = l->kernel;
+    uint64_t threads = 1, items;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!l->grid[i] || !l->block[i])
+            return refuse(d, SIM_BAD_CONFIG, "grid and block must be positive");
+        if (l->block[i] > 1024)
+            return refuse(d, SIM_BAD_CONFIG, "block dimension %u is %u; the limit is 1024", i, l->block[i]);
+        threads *= l->block[i];
+        items = (uint64_t)l->grid[i] * l->block[i];
+        if (items > UINT32_MAX)
+            return refuse(d, SIM_BAD_CONFIG, "dimension %u has %" PRIu64 " threads; the limit is 2^32 - 1", i,
+                          items);
+        if (k->reqd_workgroup_size[i] && k->reqd_workgroup_size[i] != l->block[i])
+            return refuse(d, SIM_BAD_CONFIG,
+                          "kernel %s must be launched with block dimension %u = %u, not %u", k->name, i,
+                          k->reqd_workgroup_size[i], l->block[i]);
+    }
+    uint32_t limit = k->max_flat_workgroup_size ? TL_MIN(k->max_flat_workgroup_size, 1024) : 1024;
+    if (threads > limit)
+        return refuse(d, SIM_BAD_CONFIG, "block of %" PRIu64 " threads; kernel %s allows %u", threads,
+                      k->name, limit);
+    uint64_t lds = (uint64_t)k->group_size + l->dynamic_lds;
+    if (lds > d->chip->lds_per_group)
+        return refuse(d, SIM_BAD_CONFIG, "kernel %s needs %" PRIu64 " bytes of LDS; a workgroup on %s has %u",
+                      k->name, lds, d->chip->gfx, d->chip->lds_per_group);
+    uint32_t occ = sim_occupancy(d, k, (uint32_t)threads, l->dynamic_lds);
+    uint64_t groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (l->cooperative && groups > (uint64_t)occ * d->cus)
+        return refuse(d, SIM_NO_RESIDENCY, "%" PRIu64 " workgroups launched cooperatively; %u fit", groups,
+                      occ * d->cus);
+    return SIM_OK;
+}
+
+/* The kernel's argument segment: made at the first launch, then refilled. */
+static bool
+fill_kernarg(SimDevice *d, const SimLaunch *l)
+{
+    SimKernel *k = l->kernel;
+    uint64_t size = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
+    if (!k->kernarg) {
+        k->kernarg_bytes = TL_MAX(64, (size + 63) & ~UINT64_C(63));
+        k->kernarg = sim_mem_alloc(d->mem, k->kernarg_bytes, SIM_EXT_KERNARG, false, k->name);
+        if (!k->kernarg)
+            return false;
+        sim_mem_define(d->mem, (uint64_t)k->kernarg, size);
+    }
+    memset(k->kernarg, 0, size);
+    if (l->kernarg_bytes)
+        memcpy(k->kernarg, l->kernarg, TL_MIN(l->kernarg_bytes, size));
+    SimLaunchDims dims = {.dynamic_lds = l->dynamic_lds, .queue_ptr = (uint64_t)d->queue};
+    memcpy(dims.grid, l->grid, sizeof dims.grid);
+    memcpy(dims.block, l->block, sizeof dims.block);
+    memcpy(dims.partial, l->partial, sizeof dims.partial);
+    sim_fill_hidden(k, &dims, k->kernarg, size);
+    return true;
+}
+
+static void
+put16(uint8_t *p, uint32_t v)
+{
+    uint16_t h = (uint16_t)v;
+    memcpy(p, &h, 2);
+}
+
+/* hsa_kernel_dispatch_packet_t */
+static void
+fill_packet(SimDevice *d, const SimLaunch *l)
+{
+    uint8_t *p = d->packet;
+    memset(p, 0, 64);
+    put16(p, 2 | 1 << 8 | 2 << 9 | 2 << 11); /* kernel dispatch, barrier, system fences */
+    put16(p + 2, l->grid[2] > 1 || l->block[2] > 1 ? 3 : l->grid[1] > 1 || l->block[1] > 1 ? 2 : 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t full = l->grid[i] - (l->partial[i] != 0);
+        uint32_t items = full * l->block[i] + l->partial[i];
+        put16(p + 4 + 2 * i, l->block[i]);
+        memcpy(p + 12 + 4 * i, &items, 4);
+    }
+    uint32_t lds = l->kernel->group_size + l->dynamic_lds;
+    memcpy(p + 24, &l->kernel->private_size, 4);
+    memcpy(p + 28, &lds, 4);
+    memcpy(p + 32, &l->kernel->descriptor, 8);
+    memcpy(p + 40, &l->kernel->kernarg, 8);
+}
+
+/* Does some pointer argument point to memory that the table does not know? Without metadata, or with structs,
+ * one cannot tell, and host pointers are allowed. */
+static bool
+needs_foreign(SimDevice *d, const SimLaunch *l)
+{
+    const SimKernel *k = l->kernel;
+    if (!d->allow_foreign)
+        return false;
+    if (!k->has_metadata)
+        return true;
+    for (uint32_t i = 0; i < k->nargs; i++) {
+        const SimArg *a = &k->args[i];
+        uint64_t p;
+        if (a->kind == SIM_ARG_BY_VALUE && a->size > 8)
+            return true;
+        if (a->kind != SIM_ARG_GLOBAL_BUFFER || a->size != 8 || a->offset + 8 > k->kernarg_bytes)
+            continue;
+        memcpy(&p, (uint8_t *)k->kernarg + a->offset, 8);
+        if (p && !sim_mem_known(d->mem, p))
+            return true;
+    }
+    return false;
+}
+
+static void
+make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
+{
+    const SimKernel *k = l->kernel;
+    *info = (SimLaunchInfo){
+        .arch = d->chip->arch,
+        .wave64 = k->wave64,
+        .entry = k->entry,
+        .rsrc1 = k->rsrc1,
+        .rsrc2 = k->rsrc2,
+        .rsrc3 = k->rsrc3,
+        .properties = k->properties,
+        .preload_length = k->preload_length,
+        .preload_offset = k->preload_offset,
+        .kernarg = (uint64_t)k->kernarg,
+        .dispatch_ptr = (uint64_t)d->packet,
+        .queue_ptr = (uint64_t)d->queue,
+        .dispatch_id = d->dispatch_id++,
+        .lds_bytes = k->group_size + l->dynamic_lds,
+        .scratch_bytes = k->private_size,
+        .checks = d->checks,
+        .seed = d->seed,
+        .max_instructions = d->max_instructions,
+        .sink = sim_reporter_sink,
+    };
+    memcpy(info->grid, l->grid, sizeof info->grid);
+    memcpy(info->block, l->block, sizeof info->block);
+    memcpy(info->partial, l->partial, sizeof info->partial);
+}
+
+static SimStatus
+launch_locked(SimDevice *d, const SimLaunch *l)
+{
+    SimKernel *k = l->kernel;
+    const char *why = "out of memory";
+    SimLaunchInfo info;
+    SimStatus st = check_config(d, l);
+    d->nreports = 0;
+    if (st != SIM_OK)
+        return st;
+    if (!fill_kernarg(d, l))
+        return refuse(d, SIM_NO_MEMORY, "out of memory");
+    fill_packet(d, l);
+    make_info(d, l, &info);
+    if (!(info.code = sim_image_code(k->image, k->wave64, &why)))
+        return refuse(d, SIM_UNSUPPORTED, "%s", why);
+    SimReporter *rep = sim_reporter_new(d, k);
+    if (!rep)
+        return refuse(d, SIM_NO_MEMORY, "out of memory");
+    info.sink_self = rep;
+    if (d->checks >> SIM_CHECK_RACE & 1) {
+        info.race = sim_race_new(0);
+        if (!info.race) {
+            sim_reporter_finish(rep);
+            return refuse(d, SIM_NO_MEMORY, "out of memory");
+        }
+    }
+    uint32_t threads = l->block[0] * l->block[1] * l->block[2];
+    uint64_t residents = (uint64_t)sim_occupancy(d, k, threads, l->dynamic_lds) * d->cus;
+    st = sim_dispatch(d, &info, needs_foreign(d, l), TL_MAX(residents, 1), l->stats);
+    if (st == SIM_NO_MEMORY)
+        refuse(d, st, "out of memory");
+    if (st == SIM_OK && sim_reporter_any(rep))
+        st = SIM_FAULTED;
+    sim_reporter_finish(rep);
+    sim_race_free(info.race);
+    return st;
+}
+
+SimStatus
+sim_device_launch(SimDevice *d, const SimLaunch *l)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    d->error[0] = 0;
+    SimStatus st = launch_locked(d, l);
+    pthread_mutex_unlock(&d->launch_lock);
+    return st;
+}

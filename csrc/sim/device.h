@@ -1,0 +1,112 @@
+/* device.h - one simulated device: chip, memory, loaded code, launches, reports.
+ *
+ * Launches of one device run one after the other (launch_lock), each spread over the device's host threads.
+ * What the HIP API and the private entry points do goes through here; nothing below knows HIP. */
+#ifndef TL_SIM_DEVICE_H
+#define TL_SIM_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sim/image.h"
+
+typedef struct SimChip {
+    IsaArch arch;
+    const char *gfx, *name, *features;
+    uint32_t major, minor, stepping;
+    uint32_t cus, simds_per_cu, waves_per_simd, vgprs_per_simd, vgpr_granule;
+    uint32_t lds_per_group, lds_pool, lds_granule, cus_per_pool;
+    uint64_t dram_gib;
+    uint32_t bus_bits, clock_khz, mem_clock_khz, l2_kib, pci_device;
+} SimChip;
+
+const SimChip *sim_chip(IsaArch arch);
+
+typedef struct SimReport { /* flat: read through the private entry points too */
+    uint32_t check;        /* SimCheck */
+    uint32_t wg[3], wave;
+    uint32_t other_wave;       /* UINT32_MAX = none */
+    uint32_t line, other_line; /* 0 = unknown */
+    uint64_t lanes, count;     /* lane mask (0: the whole wave); how often it occurred */
+    int64_t pc, other_pc;      /* bytes from the kernel's entry; other_pc INT64_MIN = none */
+    uint64_t address;
+    char message[240], kernel[256], text[160], other_text[160], file[256], other_file[256];
+} SimReport;
+
+enum { SIM_MAX_REPORTS = 64 };
+
+typedef struct SimDevice {
+    const SimChip *chip;
+    uint32_t cus; /* may be fewer than the chip's */
+    uint32_t checks, threads;
+    uint64_t max_instructions, seed;
+    bool allow_foreign; /* unregistered host pointers may be kernel arguments */
+    SimMem *mem;
+    pthread_mutex_t launch_lock;
+    atomic_bool cancel;      /* set from another thread: the running launch stops */
+    uint8_t *queue, *packet; /* system extents */
+    uint64_t dispatch_id;
+    TL_VEC(SimImage *) images;
+    TlArena arena;
+    /* of the last launch */
+    SimReport *reports;
+    uint32_t nreports;
+    char error[512];
+    /* since creation */
+    uint64_t launches, instructions;
+} SimDevice;
+
+typedef struct SimDeviceOptions {
+    IsaArch arch;
+    uint32_t checks;
+    uint32_t threads; /* 0: TILELANG_SIM_THREADS or the number of cores */
+    uint32_t cus;     /* 0: all of the chip */
+    bool allow_foreign;
+} SimDeviceOptions;
+
+SimDevice *sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size);
+void sim_device_free(SimDevice *d); /* no launch may be running */
+
+SimImage *sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size);
+void sim_device_unload(SimDevice *d, SimImage *im);
+
+typedef enum SimStatus {
+    SIM_OK,
+    SIM_FAULTED,      /* d->reports */
+    SIM_BAD_CONFIG,   /* grid, block, LDS beyond the limits: d->error */
+    SIM_NO_RESIDENCY, /* a cooperative launch that does not fit */
+    SIM_NO_MEMORY,
+    SIM_UNSUPPORTED, /* d->error */
+    SIM_CANCELLED
+} SimStatus;
+
+typedef struct SimLaunch {
+    SimKernel *kernel;
+    uint32_t grid[3], block[3], partial[3];
+    uint32_t dynamic_lds;
+    const void *kernarg; /* explicit arguments at their offsets */
+    uint64_t kernarg_bytes;
+    bool cooperative;
+    SimStats *stats; /* NULL: not wanted; pc_counts NULL or (code_hi - code_lo) / 4 zeroed counters */
+} SimLaunch;
+
+SimStatus sim_device_launch(SimDevice *d, const SimLaunch *l);
+
+/* Workgroups of this size that fit one CU (CDNA) or its share of a WGP; 0: not even one. */
+uint32_t sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds);
+uint32_t sim_kernel_vgprs(const SimKernel *k); /* as allocated (arch + acc) */
+
+/* dispatch.c: runs the workgroups. Faults go to info->sink. */
+SimStatus sim_dispatch(SimDevice *d, SimLaunchInfo *info, bool foreign, uint64_t residents, SimStats *stats);
+
+/* report.c */
+typedef struct SimReporter SimReporter;
+SimReporter *sim_reporter_new(SimDevice *d, const SimKernel *k);
+bool sim_reporter_sink(void *self, const SimFault *f);
+bool sim_reporter_any(const SimReporter *r);
+/* Moves the reports into the device (text and source lines added) and frees the reporter. */
+void sim_reporter_finish(SimReporter *r);
+/* One report as text, several lines. */
+void sim_report_print(const SimReport *r, TlText *out);
+
+#endif

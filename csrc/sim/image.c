@@ -1,0 +1,465 @@
+/* image.c - loads a code object: header, segments, symbols, relocations, kernel descriptors (contract in
+ * image.h). */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "sim/image_priv.h"
+
+static const uint64_t max_span = UINT64_C(1)
+                                 << 32; /* bytes of address space that a code object may ask for */
+
+bool
+load_fail(Loader *ld, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ld->why, ld->why_size, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool
+load_get(const Loader *ld, uint64_t off, void *to, uint64_t n)
+{
+    if (off > ld->size || ld->size - off < n)
+        return false;
+    memcpy(to, ld->file + off, n);
+    return true;
+}
+
+bool
+load_phdr(Loader *ld, uint32_t i, Phdr *ph)
+{
+    uint64_t off = ld->eh.phoff + (uint64_t)i * sizeof *ph;
+    return (off >= ld->eh.phoff && load_get(ld, off, ph, sizeof *ph)) ||
+           load_fail(ld, "program header %u lies outside the file", i);
+}
+
+bool
+load_shdr(Loader *ld, uint32_t i, Shdr *sh)
+{
+    uint64_t off = ld->eh.shoff + (uint64_t)i * sizeof *sh;
+    return (off >= ld->eh.shoff && load_get(ld, off, sh, sizeof *sh)) ||
+           load_fail(ld, "section header %u lies outside the file", i);
+}
+
+const char *
+load_str(const Loader *ld, uint64_t off, uint64_t limit)
+{
+    limit = TL_MIN(limit, ld->size);
+    if (off >= limit || !memchr(ld->file + off, 0, limit - off))
+        return NULL;
+    return (const char *)ld->file + off;
+}
+
+/* ---- header
+ * ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    uint8_t mach;
+    IsaArch arch;
+} machines[] = {
+    {0x3f, ISA_GFX90A}, {0x4c, ISA_GFX942}, {0x4f, ISA_GFX950}, {0x41, ISA_GFX1100}, {0x4e, ISA_GFX1201}};
+
+static bool
+read_header(Loader *ld)
+{
+    SimImage *im = ld->im;
+    static const uint8_t magic[7] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little */, 1 /* version */};
+    if (!load_get(ld, 0, &ld->eh, sizeof ld->eh) || memcmp(ld->eh.ident, magic, sizeof magic))
+        return load_fail(ld, "not a 64-bit little-endian ELF file (%" PRIu64 " bytes)", ld->size);
+    if (ld->eh.machine != EM_AMDGPU || ld->eh.ident[7] != OSABI_AMDGPU_HSA)
+        return load_fail(ld, "not an AMDGPU HSA code object (machine %u, OS/ABI %u)", ld->eh.machine,
+                         ld->eh.ident[7]);
+    if (ld->eh.type != ET_DYN)
+        return load_fail(ld, "not a linked code object (ELF type %u; expected a shared object)", ld->eh.type);
+    if (ld->eh.ident[8] < 2 || ld->eh.ident[8] > 4)
+        return load_fail(ld,
+                         "code object ABI version %u is not supported (2, 3, 4 are: code object v4, v5, v6)",
+                         ld->eh.ident[8]);
+    im->abi_version = ld->eh.ident[8] + 2;
+    bool known = false;
+    for (uint32_t i = 0; i < TL_COUNT(machines); i++) {
+        if (machines[i].mach == (ld->eh.flags & 0xff)) {
+            im->arch = machines[i].arch;
+            known = true;
+        }
+    }
+    if (!known)
+        return load_fail(ld, "unknown processor 0x%x in the ELF flags", ld->eh.flags & 0xff);
+    im->xnack = ld->eh.flags >> 8 & 3;
+    im->sramecc = ld->eh.flags >> 10 & 3;
+    if (ld->eh.phnum && ld->eh.phentsize != sizeof(Phdr))
+        return load_fail(ld, "program headers of %u bytes", ld->eh.phentsize);
+    if (ld->eh.shnum && ld->eh.shentsize != sizeof(Shdr))
+        return load_fail(ld, "section headers of %u bytes", ld->eh.shentsize);
+    return true;
+}
+
+/* ---- segments
+ * ---------------------------------------------------------------------------------------------------- */
+
+static bool
+map_segments(Loader *ld)
+{
+    SimImage *im = ld->im;
+    uint64_t lo = UINT64_MAX, hi = 0;
+    Phdr ph;
+    for (uint32_t i = 0; i < ld->eh.phnum; i++) {
+        if (!load_phdr(ld, i, &ph))
+            return false;
+        if (ph.type != PT_LOAD || !ph.memsz)
+            continue;
+        if (ph.filesz > ph.memsz || ph.offset > ld->size || ld->size - ph.offset < ph.filesz)
+            return load_fail(ld, "segment %u lies outside the file", i);
+        if (ph.vaddr + ph.memsz < ph.vaddr || ph.vaddr + ph.memsz > max_span)
+            return load_fail(ld, "segment %u asks for addresses up to 0x%" PRIx64, i, ph.vaddr + ph.memsz);
+        lo = TL_MIN(lo, ph.vaddr);
+        hi = TL_MAX(hi, ph.vaddr + ph.memsz);
+    }
+    if (hi == 0)
+        return load_fail(ld, "no loadable segment");
+    lo &= ~UINT64_C(4095);
+    im->map_size = ((hi - lo + 4095) & ~UINT64_C(4095)) + 4096; /* decoding never reads past the mapping */
+    void *p =
+        mmap(NULL, im->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return load_fail(ld, "out of memory");
+    im->map = p;
+    im->bias = (uint64_t)p - lo;
+    im->code_lo = UINT64_MAX;
+    for (uint32_t i = 0; i < ld->eh.phnum; i++) {
+        if (!load_phdr(ld, i, &ph) || ph.type != PT_LOAD || !ph.memsz)
+            continue;
+        uint64_t base = ph.vaddr + im->bias;
+        memcpy((void *)base, ld->file + ph.offset, ph.filesz);
+        if (ph.flags & PF_X) {
+            im->code_lo = TL_MIN(im->code_lo, base);
+            im->code_hi = TL_MAX(im->code_hi, base + ph.memsz);
+        }
+        if (!sim_mem_add(im->mem, (void *)base, ph.memsz, SIM_EXT_CODE,
+                         ph.flags & PF_W ? 0 : SIM_EXT_READONLY, ph.flags & PF_X ? "code" : NULL))
+            return load_fail(ld, "segment %u overlaps another (or out of memory)", i);
+        if (!tl_vec_push(&im->arena, &im->extents, base))
+            return load_fail(ld, "out of memory");
+    }
+    if (im->code_hi == 0)
+        im->code_lo = 0;
+    return true;
+}
+
+/* The host pointer of [vaddr, vaddr + n) when it lies in one segment (memory of segments only). */
+static uint8_t *
+at_vaddr(Loader *ld, uint64_t vaddr, uint64_t n)
+{
+    SimExtent x;
+    uint64_t a = vaddr + ld->im->bias;
+    if (a < (uint64_t)ld->im->map || a - (uint64_t)ld->im->map >= ld->im->map_size ||
+        ld->im->map_size - (a - (uint64_t)ld->im->map) < n || !sim_mem_lookup(ld->im->mem, a, n, &x))
+        return NULL;
+    return (uint8_t *)a;
+}
+
+/* ---- symbols
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+add_symbols(Loader *ld, const Shdr *sh)
+{
+    Shdr str;
+    uint64_t n = sh->size / sizeof(Sym);
+    if (sh->offset > ld->size || ld->size - sh->offset < sh->size || sh->link >= ld->eh.shnum ||
+        !load_shdr(ld, sh->link, &str) || str.type != SHT_STRTAB)
+        return load_fail(ld, "a symbol table lies outside the file or has no string table");
+    for (uint64_t i = 1; i < n; i++) {
+        Sym s;
+        const char *name;
+        if (!load_get(ld, sh->offset + i * sizeof s, &s, sizeof s))
+            return load_fail(ld, "symbol %" PRIu64 " lies outside the file", i);
+        uint8_t type = s.info & 15;
+        if (s.shndx == 0 || s.shndx >= 0xff00 || (type > STT_FUNC && type != STT_KERNEL))
+            continue;
+        if (str.offset + s.name < str.offset ||
+            !(name = load_str(ld, str.offset + s.name, str.offset + str.size)))
+            return load_fail(ld, "the name of symbol %" PRIu64 " lies outside its string table", i);
+        if (!*name || sim_image_symbol(ld->im, name))
+            continue;
+        SimSymbol sym = {.address = s.value + ld->im->bias, .size = s.size, .type = type};
+        sym.exported = sh->type == SHT_DYNSYM;
+        if (!(sym.name = tl_arena_strdup(&ld->im->arena, name, strlen(name))) ||
+            !tl_vec_push(&ld->im->arena, &ld->im->symbols, sym))
+            return load_fail(ld, "out of memory");
+    }
+    return true;
+}
+
+static bool
+read_symbols(Loader *ld)
+{
+    static const uint32_t order[2] = {SHT_DYNSYM, SHT_SYMTAB};
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < ld->eh.shnum; i++) {
+            Shdr sh;
+            if (!load_shdr(ld, i, &sh))
+                return false;
+            if (sh.type == order[pass] && !add_symbols(ld, &sh))
+                return false;
+        }
+    }
+    return true;
+}
+
+const SimSymbol *
+sim_image_symbol(const SimImage *im, const char *name)
+{
+    for (uint32_t i = 0; i < im->symbols.len; i++)
+        if (!strcmp(im->symbols.data[i].name, name))
+            return &im->symbols.data[i];
+    return NULL;
+}
+
+/* ---- relocations
+ * -------------------------------------------------------------------------------------------------- */
+
+/* Value of dynamic symbol i; false: outside the file or undefined. */
+static bool
+dynsym_value(Loader *ld, uint32_t index, uint64_t *value)
+{
+    for (uint32_t i = 0; i < ld->eh.shnum; i++) {
+        Shdr sh;
+        Sym s;
+        if (!load_shdr(ld, i, &sh))
+            return false;
+        if (sh.type != SHT_DYNSYM)
+            continue;
+        if (index >= sh.size / sizeof s ||
+            !load_get(ld, sh.offset + (uint64_t)index * sizeof s, &s, sizeof s))
+            return load_fail(ld, "a relocation names symbol %u, which does not exist", index);
+        if (s.shndx == 0 && s.info >> 4 != STB_WEAK)
+            return load_fail(ld, "symbol %u is undefined", index);
+        *value = s.shndx == 0 ? 0 : s.shndx == 0xfff1 ? s.value : s.value + ld->im->bias;
+        return true;
+    }
+    return load_fail(ld, "a relocation names a symbol but there is no dynamic symbol table");
+}
+
+static bool
+relocate_one(Loader *ld, const Rela *r)
+{
+    uint8_t *to = at_vaddr(ld, r->offset, 8);
+    uint64_t v = 0;
+    if (!to)
+        return load_fail(ld, "a relocation at 0x%" PRIx64 " lies outside the segments", r->offset);
+    switch (r->info & 0xffffffff) {
+    case 0:
+        return true;
+    case R_RELATIVE64:
+        v = ld->im->bias + (uint64_t)r->addend;
+        break;
+    case R_ABS64:
+        if (!dynsym_value(ld, (uint32_t)(r->info >> 32), &v))
+            return false;
+        v += (uint64_t)r->addend;
+        break;
+    default:
+        return load_fail(ld, "relocation type %u is not supported", (uint32_t)r->info);
+    }
+    memcpy(to, &v, 8);
+    return true;
+}
+
+static bool
+relocate(Loader *ld)
+{
+    uint64_t rela = 0, size = 0, ent = sizeof(Rela);
+    Phdr ph;
+    for (uint32_t i = 0; i < ld->eh.phnum; i++) {
+        if (!load_phdr(ld, i, &ph))
+            return false;
+        if (ph.type != PT_DYNAMIC)
+            continue;
+        for (uint64_t k = 0; k < ph.filesz / sizeof(Dyn); k++) {
+            Dyn d;
+            if (!load_get(ld, ph.offset + k * sizeof d, &d, sizeof d) || !d.tag)
+                break;
+            if (d.tag == DT_RELA)
+                rela = d.val;
+            else if (d.tag == DT_RELASZ)
+                size = d.val;
+            else if (d.tag == DT_RELAENT)
+                ent = d.val;
+        }
+    }
+    if (!rela || !size)
+        return true;
+    if (ent != sizeof(Rela))
+        return load_fail(ld, "relocations of %" PRIu64 " bytes", ent);
+    const uint8_t *p = at_vaddr(ld, rela, size);
+    if (!p)
+        return load_fail(ld, "the relocation table lies outside the segments");
+    for (uint64_t k = 0; k < size / sizeof(Rela); k++) {
+        Rela r;
+        memcpy(&r, p + k * sizeof r, sizeof r);
+        if (!relocate_one(ld, &r))
+            return false;
+    }
+    return true;
+}
+
+/* ---- kernels
+ * -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t
+u32_at(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
+static bool
+read_descriptor(Loader *ld, SimKernel *k)
+{
+    SimImage *im = ld->im;
+    const uint8_t *p = at_vaddr(ld, k->descriptor - im->bias, 64);
+    int64_t off;
+    uint16_t preload;
+    if (!p)
+        return load_fail(ld, "the descriptor of kernel %s lies outside the segments", k->name);
+    k->group_size = u32_at(p);
+    k->private_size = u32_at(p + 4);
+    k->kernarg_size = u32_at(p + 8);
+    memcpy(&off, p + 16, 8);
+    k->rsrc3 = u32_at(p + 44);
+    k->rsrc1 = u32_at(p + 48);
+    k->rsrc2 = u32_at(p + 52);
+    memcpy(&k->properties, p + 56, 2);
+    memcpy(&preload, p + 58, 2);
+    k->preload_length = preload & 0x7f;
+    k->preload_offset = preload >> 7;
+    k->wave64 = im->arch < ISA_GFX1100 || !(k->properties >> 10 & 1);
+    k->entry = k->descriptor + (uint64_t)off;
+    if (k->entry < im->code_lo || k->entry >= im->code_hi || k->entry & 3)
+        return load_fail(ld, "the entry of kernel %s lies outside the code", k->name);
+    if (k->kernarg_size > 1 << 20 || k->group_size > 1 << 20)
+        return load_fail(ld, "kernel %s asks for %u bytes of arguments and %u bytes of LDS", k->name,
+                         k->kernarg_size, k->group_size);
+    const SimSymbol *fn = sim_image_symbol(im, k->name);
+    if (fn && fn->address == k->entry && fn->size <= im->code_hi - k->entry)
+        k->size = fn->size;
+    for (uint32_t i = 0; i < k->nargs; i++)
+        if (k->args[i].offset > 1 << 20 || k->args[i].size > 1 << 20)
+            return load_fail(ld, "argument %u of kernel %s lies at offset %u", i, k->name, k->args[i].offset);
+    return true;
+}
+
+static bool
+read_kernels(Loader *ld)
+{
+    SimImage *im = ld->im;
+    if (!load_metadata(ld))
+        return false;
+    for (uint32_t i = 0; i < im->symbols.len; i++) { /* descriptors that the metadata does not name */
+        const SimSymbol *s = &im->symbols.data[i];
+        size_t n = strlen(s->name);
+        if (n < 4 || strcmp(s->name + n - 3, ".kd") || s->type != STT_OBJECT || sim_image_kernel(im, s->name))
+            continue;
+        SimKernel k = {.image = im};
+        if (!(k.name = tl_arena_strdup(&im->arena, s->name, n - 3)) ||
+            !tl_vec_push(&im->arena, &im->kernels, k))
+            return load_fail(ld, "out of memory");
+    }
+    for (uint32_t i = 0; i < im->kernels.len; i++) {
+        SimKernel *k = &im->kernels.data[i];
+        const char *kd = tl_arena_printf(&im->arena, "%s.kd", k->name);
+        const SimSymbol *s = kd ? sim_image_symbol(im, kd) : NULL;
+        if (!s)
+            return load_fail(ld, "kernel %s has no descriptor", k->name);
+        k->descriptor = s->address;
+        if (!read_descriptor(ld, k))
+            return false;
+    }
+    return true;
+}
+
+SimKernel *
+sim_image_kernel(SimImage *im, const char *name)
+{
+    size_t n = strlen(name);
+    if (n > 3 && !strcmp(name + n - 3, ".kd"))
+        n -= 3;
+    for (uint32_t i = 0; i < im->kernels.len; i++)
+        if (!strncmp(im->kernels.data[i].name, name, n) && !im->kernels.data[i].name[n])
+            return &im->kernels.data[i];
+    return NULL;
+}
+
+SimCode *
+sim_image_code(SimImage *im, bool wave64, const char **why)
+{
+    if (!im->code[wave64])
+        im->code[wave64] =
+            sim_code_new(&tl_alloc_libc, im->arch, wave64, im->code_lo, im->code_hi - im->code_lo, why);
+    return im->code[wave64];
+}
+
+bool
+sim_image_line(SimImage *im, uint64_t pc, const char **file, uint32_t *line)
+{
+    if (!im->lines_tried) {
+        im->lines = sim_lines_read(im->file, im->file_size);
+        im->lines_tried = true;
+    }
+    return im->lines && sim_lines_find(im->lines, pc - im->bias, file, line);
+}
+
+SimImage *
+sim_image_load(SimMem *mem, const void *data, uint64_t size, char *why, size_t why_size)
+{
+    SimImage *im = calloc(1, sizeof *im);
+    Loader ld = {.im = im, .size = size, .why = why, .why_size = why_size};
+    load_fail(&ld, "out of memory");
+    if (!im)
+        return NULL;
+    tl_arena_init(&im->arena, NULL);
+    im->mem = mem;
+    im->file_size = size;
+    if (!(im->file = malloc(size ? size : 1))) {
+        sim_image_free(im);
+        return NULL;
+    }
+    memcpy(im->file, data, size);
+    ld.file = im->file;
+    if (!read_header(&ld) || !map_segments(&ld) || !read_symbols(&ld) || !relocate(&ld) ||
+        !read_kernels(&ld)) {
+        sim_image_free(im);
+        return NULL;
+    }
+    *why = 0;
+    return im;
+}
+
+void
+sim_image_free(SimImage *im)
+{
+    if (!im)
+        return;
+    for (uint32_t i = 0; i < im->kernels.len; i++)
+        if (im->kernels.data[i].kernarg)
+            sim_mem_release(im->mem, (uint64_t)im->kernels.data[i].kernarg, SIM_EXT_KERNARG);
+    for (uint32_t i = 0; i < im->extents.len; i++)
+        sim_mem_release(im->mem, im->extents.data[i], SIM_EXT_CODE);
+    sim_code_free(im->code[0]);
+    sim_code_free(im->code[1]);
+    sim_lines_free(im->lines);
+    if (im->map)
+        munmap(im->map, im->map_size);
+    free(im->file);
+    tl_arena_free(&im->arena);
+    free(im);
+}

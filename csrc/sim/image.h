@@ -1,0 +1,117 @@
+/* image.h - a loaded code object: ELF64 for AMDGPU, code object versions 4, 5 and 6.
+ *
+ * Every field of the file is checked against its length; a malformed file gives an error text, never a crash.
+ * Segments are copied to fresh page-aligned memory and registered as code extents; relocations are applied
+ * there. The file's bytes are kept for debug information. */
+#ifndef TL_SIM_IMAGE_H
+#define TL_SIM_IMAGE_H
+
+#include "isa/isa.h"
+#include "sim/exec.h"
+#include "sim/mem.h"
+
+typedef enum SimArgKind {
+    SIM_ARG_UNKNOWN, /* a value_kind that the table does not have */
+    SIM_ARG_BY_VALUE,
+    SIM_ARG_GLOBAL_BUFFER,
+    SIM_ARG_DYNAMIC_SHARED_POINTER,
+#define HIDDEN(name, size, value) SIM_ARG_##name,
+#include "sim/hidden_args.def"
+#undef HIDDEN
+    SIM_ARG_KIND_COUNT
+} SimArgKind;
+
+typedef struct SimArg {
+    const char *name; /* "" when the metadata has none */
+    const char *kind_name;
+    SimArgKind kind;
+    uint32_t offset, size;
+} SimArg;
+
+static inline bool
+sim_arg_hidden(const SimArg *a)
+{
+    return a->kind > SIM_ARG_DYNAMIC_SHARED_POINTER || !strncmp(a->kind_name, "hidden_", 7);
+}
+
+typedef struct SimImage SimImage;
+
+typedef struct SimKernel {
+    SimImage *image;
+    const char *name;                                /* without ".kd" */
+    uint64_t descriptor;                             /* host address of the 64-byte descriptor */
+    uint64_t entry;                                  /* host address of the first instruction */
+    uint64_t size;                                   /* bytes of the function symbol, 0 = unknown */
+    uint32_t group_size, private_size, kernarg_size; /* of the descriptor */
+    uint32_t rsrc1, rsrc2, rsrc3;
+    uint16_t properties, preload_length, preload_offset;
+    bool wave64;
+    /* metadata; zero when there is none */
+    bool has_metadata, uniform_work_group, dynamic_stack;
+    uint32_t wavefront_size, sgpr_count, vgpr_count, agpr_count, sgpr_spill_count, vgpr_spill_count;
+    uint32_t max_flat_workgroup_size, reqd_workgroup_size[3];
+    uint32_t kernarg_align, meta_kernarg_size, meta_group_size, meta_private_size;
+    SimArg *args;
+    uint32_t nargs;
+    /* kept between launches */
+    void *kernarg;
+    uint64_t kernarg_bytes; /* rounded to 64 */
+} SimKernel;
+
+typedef struct SimSymbol {
+    const char *name;
+    uint64_t address, size;
+    uint8_t type; /* STT_* */
+    bool exported;
+} SimSymbol;
+
+struct SimImage {
+    TlArena arena;
+    SimMem *mem;
+    IsaArch arch;
+    uint32_t abi_version;    /* code object version: 4, 5, 6 */
+    uint32_t xnack, sramecc; /* 0 unsupported, 1 any, 2 off, 3 on (as e_flags) */
+    uint8_t *file;
+    uint64_t file_size;
+    uint8_t *map; /* the segments */
+    uint64_t map_size;
+    uint64_t bias;             /* host address = vaddr + bias */
+    uint64_t code_lo, code_hi; /* host range of the executable segments */
+    SimCode *code[2];          /* [wave64]; made on demand */
+    TL_VEC(SimKernel) kernels;
+    TL_VEC(SimSymbol) symbols; /* functions and objects */
+    TL_VEC(uint64_t) extents;  /* bases registered in mem */
+    struct SimLines *lines;    /* made on demand */
+    bool lines_tried;
+};
+
+/* Loads size bytes. NULL: error text in why[0..why_size). */
+SimImage *sim_image_load(SimMem *mem, const void *data, uint64_t size, char *why, size_t why_size);
+void sim_image_free(SimImage *im);
+SimKernel *sim_image_kernel(SimImage *im, const char *name); /* with or without ".kd"; NULL: none */
+const SimSymbol *sim_image_symbol(const SimImage *im, const char *name);
+/* The decoded code; NULL: *why says so. Call under the device's launch lock. */
+SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
+
+/* ---- kernel arguments ---- */
+
+typedef struct SimLaunchDims {
+    uint32_t grid[3], block[3]; /* workgroups, threads */
+    uint32_t partial[3];        /* threads of the last workgroup, 0 = full */
+    uint32_t dynamic_lds;
+    uint64_t queue_ptr;
+} SimLaunchDims;
+/* Writes the hidden arguments into kernarg[0..size) by their value_kind. */
+void sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint8_t *kernarg, uint64_t size);
+
+/* ---- source lines (.debug_line versions 4 and 5) ---- */
+
+typedef struct SimLines SimLines;
+SimLines *sim_lines_read(const uint8_t *file, uint64_t size); /* NULL: none, malformed or out of memory */
+void sim_lines_free(SimLines *l);
+/* File and line of a vaddr; false: unknown. *file stays valid as long as l. */
+bool sim_lines_find(const SimLines *l, uint64_t vaddr, const char **file, uint32_t *line);
+/* The same for a host address of the image; reads the table on the first call (under the device's lock). */
+bool sim_image_line(SimImage *im, uint64_t pc, const char **file, uint32_t *line);
+
+#endif

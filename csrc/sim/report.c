@@ -1,0 +1,152 @@
+/* report.c - gathers the faults of a launch and turns them into reports (contract in device.h).
+ *
+ * Equal faults (check, instruction, other instruction) become one report with a count. The sink says "stop"
+ * when the list is full. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/device.h"
+
+struct SimReporter {
+    SimDevice *dev;
+    const SimKernel *kernel;
+    pthread_mutex_t lock;
+    SimFault faults[SIM_MAX_REPORTS];
+    uint64_t counts[SIM_MAX_REPORTS];
+    atomic_uint n;
+    uint64_t total;
+};
+
+enum { STOP_AFTER = 4096 }; /* occurrences of known faults before the launch is given up */
+
+SimReporter *
+sim_reporter_new(SimDevice *d, const SimKernel *k)
+{
+    SimReporter *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    if (pthread_mutex_init(&r->lock, NULL)) {
+        free(r);
+        return NULL;
+    }
+    r->dev = d;
+    r->kernel = k;
+    return r;
+}
+
+bool
+sim_reporter_sink(void *self, const SimFault *f)
+{
+    SimReporter *r = self;
+    bool go_on;
+    pthread_mutex_lock(&r->lock);
+    uint32_t i = 0;
+    while (i < r->n && (r->faults[i].check != f->check || r->faults[i].pc != f->pc ||
+                        r->faults[i].other_pc != f->other_pc))
+        i++;
+    if (i == r->n && r->n < SIM_MAX_REPORTS)
+        r->faults[atomic_fetch_add(&r->n, 1)] = *f;
+    if (i < r->n)
+        r->counts[i]++;
+    go_on = ++r->total < STOP_AFTER && r->n < SIM_MAX_REPORTS;
+    pthread_mutex_unlock(&r->lock);
+    return go_on;
+}
+
+bool
+sim_reporter_any(const SimReporter *r)
+{
+    return r->n != 0;
+}
+
+/* Text of the instruction at a host address of the image. */
+static void
+put_text(SimImage *im, bool wave64, uint64_t pc, char *to, size_t size)
+{
+    TlArena a;
+    TlText t;
+    IsaInst inst;
+    const char *why;
+    *to = 0;
+    if (pc < im->code_lo || pc >= im->code_hi)
+        return;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    if (isa_decode(im->arch, wave64, (const uint8_t *)pc, im->code_hi - pc, &inst, &why))
+        isa_print(im->arch, wave64, &inst, &t);
+    else
+        tl_text_printf(&t, "(%s)", why);
+    if (!t.failed && t.data)
+        snprintf(to, size, "%s", t.data);
+    tl_arena_free(&a);
+}
+
+static void
+put_line(SimImage *im, uint64_t pc, char *file, size_t size, uint32_t *line)
+{
+    const char *name;
+    *file = 0;
+    *line = 0;
+    if (sim_image_line(im, pc, &name, line))
+        snprintf(file, size, "%s", name);
+}
+
+static void
+make_report(const SimReporter *r, uint32_t i, SimReport *out)
+{
+    const SimFault *f = &r->faults[i];
+    SimImage *im = r->kernel->image;
+    memset(out, 0, sizeof *out);
+    out->check = f->check;
+    memcpy(out->wg, f->wg, sizeof out->wg);
+    out->wave = f->wave;
+    out->other_wave = f->other_wave;
+    out->lanes = f->lanes;
+    out->count = r->counts[i];
+    out->pc = (int64_t)(f->pc - r->kernel->entry);
+    out->other_pc = f->other_pc ? (int64_t)(f->other_pc - r->kernel->entry) : INT64_MIN;
+    out->address = f->address;
+    snprintf(out->message, sizeof out->message, "%s", f->message);
+    snprintf(out->kernel, sizeof out->kernel, "%s", r->kernel->name);
+    put_text(im, r->kernel->wave64, f->pc, out->text, sizeof out->text);
+    put_line(im, f->pc, out->file, sizeof out->file, &out->line);
+    if (f->other_pc) {
+        put_text(im, r->kernel->wave64, f->other_pc, out->other_text, sizeof out->other_text);
+        put_line(im, f->other_pc, out->other_file, sizeof out->other_file, &out->other_line);
+    }
+}
+
+void
+sim_reporter_finish(SimReporter *r)
+{
+    r->dev->nreports = r->n;
+    for (uint32_t i = 0; i < r->n; i++)
+        make_report(r, i, &r->dev->reports[i]);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+void
+sim_report_print(const SimReport *r, TlText *out)
+{
+    tl_text_printf(out, "%s: %s\n  kernel %s, workgroup (%u, %u, %u), wave %u",
+                   sim_check_name((SimCheck)r->check), r->message, r->kernel, r->wg[0], r->wg[1], r->wg[2],
+                   r->wave);
+    if (r->lanes)
+        tl_text_printf(out, ", lanes 0x%" PRIx64, r->lanes);
+    tl_text_printf(out, "\n  at +0x%" PRIx64 ": %s", (uint64_t)r->pc, r->text);
+    if (r->file[0])
+        tl_text_printf(out, "  (%s:%u)", r->file, r->line);
+    if (r->other_pc != INT64_MIN) {
+        tl_text_printf(out, "\n  other party: ");
+        if (r->other_wave != UINT32_MAX)
+            tl_text_printf(out, "wave %u, ", r->other_wave);
+        tl_text_printf(out, "+0x%" PRIx64 ": %s", (uint64_t)r->other_pc, r->other_text);
+        if (r->other_file[0])
+            tl_text_printf(out, "  (%s:%u)", r->other_file, r->other_line);
+    }
+    if (r->count > 1)
+        tl_text_printf(out, "\n  %" PRIu64 " times", r->count);
+    tl_text_puts(out, "\n");
+}

@@ -1,0 +1,329 @@
+/* tlsim.c - private entry points (contract in tlsim.h). */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/tlsim.h"
+
+static SimDevice *
+pick(SimDevice *dev)
+{
+    return dev ? dev : sim_hip_current_device();
+}
+
+uint32_t
+tlsim_checks_available(void)
+{
+    return sim_checks_available();
+}
+
+const char *
+tlsim_check_name(uint32_t check)
+{
+    return check <= SIM_FAULT_OOM ? sim_check_name((SimCheck)check) : NULL;
+}
+
+bool
+tlsim_arch_available(const char *arch)
+{
+    IsaArch a;
+    return isa_arch_by_name(arch, &a) && sim_arch_available(a);
+}
+
+SimDevice *
+tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *why, size_t n)
+{
+    SimDeviceOptions o = {.checks = checks, .threads = threads};
+    if (!isa_arch_by_name(arch, &o.arch)) {
+        snprintf(why, n, "unknown architecture '%s'", arch);
+        return NULL;
+    }
+    return sim_device_new(&o, why, n);
+}
+
+void
+tlsim_device_destroy(SimDevice *dev)
+{
+    sim_device_free(dev);
+}
+
+bool
+tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
+{
+    SimDevice *d = pick(dev);
+    if (!d)
+        return false;
+    if (!strcmp(name, "max_instructions"))
+        d->max_instructions = value;
+    else if (!strcmp(name, "seed"))
+        d->seed = value;
+    else if (!strcmp(name, "threads") && value >= 1 && value <= 1024)
+        d->threads = (uint32_t)value;
+    else
+        return false;
+    return true;
+}
+
+void
+tlsim_cancel(SimDevice *dev)
+{
+    SimDevice *d = pick(dev);
+    if (d)
+        atomic_store(&d->cancel, true);
+}
+
+void
+tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions)
+{
+    SimDevice *d = pick(dev);
+    *launches = d ? d->launches : 0;
+    *instructions = d ? d->instructions : 0;
+}
+
+/* ---- memory
+ * ------------------------------------------------------------------------------------------------------ */
+
+void *
+tlsim_malloc(SimDevice *dev, uint64_t size, const char *name)
+{
+    SimDevice *d = pick(dev);
+    return d ? sim_mem_alloc(d->mem, size, SIM_EXT_MALLOC, false, name) : NULL;
+}
+
+bool
+tlsim_free(SimDevice *dev, void *p)
+{
+    SimDevice *d = pick(dev);
+    return d && sim_mem_release(d->mem, (uint64_t)p, SIM_EXT_MALLOC);
+}
+
+void
+tlsim_copy_in(SimDevice *dev, void *dst, const void *src, uint64_t n)
+{
+    SimDevice *d = pick(dev);
+    memcpy(dst, src, n);
+    if (d)
+        sim_mem_define(d->mem, (uint64_t)dst, n);
+}
+
+void
+tlsim_copy_out(SimDevice *dev, void *dst, const void *src, uint64_t n)
+{
+    (void)dev;
+    memcpy(dst, src, n);
+}
+
+uint64_t
+tlsim_register_array(SimDevice *dev, const void *data, uint32_t ndim, const int64_t *shape,
+                     const int64_t *strides, uint32_t itemsize, const char *name)
+{
+    SimDevice *d = pick(dev);
+    return d ? sim_mem_register(d->mem, data, ndim, shape, strides, itemsize, name) : 0;
+}
+
+bool
+tlsim_unregister_array(SimDevice *dev, uint64_t id)
+{
+    SimDevice *d = pick(dev);
+    return d && sim_mem_unregister(d->mem, id);
+}
+
+/* ---- modules
+ * ------------------------------------------------------------------------------------------------------ */
+
+SimImage *
+tlsim_module_load(SimDevice *dev, const void *data, uint64_t size, char *why, size_t n)
+{
+    SimDevice *d = pick(dev);
+    if (d)
+        return sim_device_load(d, data, size, why, n);
+    snprintf(why, n, "no device");
+    return NULL;
+}
+
+void
+tlsim_module_unload(SimDevice *dev, SimImage *im)
+{
+    SimDevice *d = pick(dev);
+    if (d)
+        sim_device_unload(d, im);
+}
+
+uint32_t
+tlsim_kernel_count(const SimImage *im)
+{
+    return im->kernels.len;
+}
+
+SimKernel *
+tlsim_kernel_at(SimImage *im, uint32_t i)
+{
+    return i < im->kernels.len ? &im->kernels.data[i] : NULL;
+}
+
+const char *
+tlsim_kernel_name(const SimKernel *k)
+{
+    return k->name;
+}
+
+void
+tlsim_kernel_info(const SimKernel *k, TlsimKernelInfo *out)
+{
+    const SimImage *im = k->image;
+    *out = (TlsimKernelInfo){
+        .sgpr_count = k->sgpr_count,
+        .vgpr_count = k->vgpr_count,
+        .agpr_count = k->agpr_count,
+        .sgpr_spill_count = k->sgpr_spill_count,
+        .vgpr_spill_count = k->vgpr_spill_count,
+        .group_size = k->group_size,
+        .private_size = k->private_size,
+        .kernarg_size = TL_MAX(k->kernarg_size, k->meta_kernarg_size),
+        .kernarg_align = k->kernarg_align,
+        .max_flat_workgroup_size = k->max_flat_workgroup_size,
+        .wavefront_size = k->wave64 ? 64 : 32,
+        .dynamic_stack = k->dynamic_stack,
+        .uniform_work_group = k->uniform_work_group,
+        .has_metadata = k->has_metadata,
+        .nargs = k->nargs,
+        .allocated_vgprs = sim_kernel_vgprs(k),
+        .code_bytes = k->size,
+        .count_words = (im->code_hi - im->code_lo + 3) / 4,
+        .count_base = (int64_t)(im->code_lo - k->entry),
+    };
+    memcpy(out->reqd_workgroup_size, k->reqd_workgroup_size, sizeof out->reqd_workgroup_size);
+}
+
+bool
+tlsim_kernel_arg(const SimKernel *k, uint32_t i, TlsimArg *out)
+{
+    if (i >= k->nargs)
+        return false;
+    const SimArg *a = &k->args[i];
+    *out = (TlsimArg){.offset = a->offset, .size = a->size, .hidden = sim_arg_hidden(a)};
+    snprintf(out->name, sizeof out->name, "%s", a->name);
+    snprintf(out->kind, sizeof out->kind, "%s", a->kind_name);
+    return true;
+}
+
+uint32_t
+tlsim_disassemble(SimKernel *k, int64_t pc, char *text, size_t text_n, char *mnemonic, size_t mn_n,
+                  char *file, size_t file_n, uint32_t *line, bool *known)
+{
+    SimImage *im = k->image;
+    uint64_t at = k->entry + (uint64_t)pc;
+    const char *why = "", *name;
+    TlArena a;
+    TlText t;
+    IsaInst inst;
+    if (at < im->code_lo || at >= im->code_hi)
+        return 0;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    *known = isa_decode(im->arch, k->wave64, (const uint8_t *)at, im->code_hi - at, &inst, &why);
+    if (*known)
+        isa_print(im->arch, k->wave64, &inst, &t);
+    else
+        tl_text_printf(&t, "(%s)", why);
+    snprintf(text, text_n, "%s", t.data && !t.failed ? t.data : "");
+    const IsaOpInfo *info = *known ? isa_op_info(inst.op) : NULL;
+    snprintf(mnemonic, mn_n, "%s", info ? info->name : "");
+    file[0] = 0;
+    *line = 0;
+    if (sim_image_line(im, at, &name, line))
+        snprintf(file, file_n, "%s", name);
+    tl_arena_free(&a);
+    return inst.size ? inst.size : 4;
+}
+
+/* ---- launches
+ * ------------------------------------------------------------------------------------------------------ */
+
+int32_t
+tlsim_launch(SimDevice *dev, SimKernel *k, const uint32_t grid[3], const uint32_t block[3],
+             uint32_t dynamic_lds, const void *kernarg, uint64_t kernarg_bytes, SimStats *stats)
+{
+    SimDevice *d = pick(dev);
+    SimLaunch l = {.kernel = k,
+                   .dynamic_lds = dynamic_lds,
+                   .kernarg = kernarg,
+                   .kernarg_bytes = kernarg_bytes,
+                   .stats = stats};
+    if (!d)
+        return SIM_UNSUPPORTED;
+    memcpy(l.grid, grid, sizeof l.grid);
+    memcpy(l.block, block, sizeof l.block);
+    return (int32_t)sim_device_launch(d, &l);
+}
+
+const char *
+tlsim_error(SimDevice *dev)
+{
+    SimDevice *d = pick(dev);
+    return d ? d->error : "no device";
+}
+
+uint32_t
+tlsim_report_count(SimDevice *dev)
+{
+    SimDevice *d = pick(dev);
+    return d ? d->nreports : 0;
+}
+
+bool
+tlsim_report(SimDevice *dev, uint32_t i, SimReport *out)
+{
+    SimDevice *d = pick(dev);
+    if (!d || i >= d->nreports)
+        return false;
+    *out = d->reports[i];
+    return true;
+}
+
+uint64_t
+tlsim_report_size(void)
+{
+    return sizeof(SimReport);
+}
+
+uint64_t
+tlsim_report_text(SimDevice *dev, uint32_t i, char *out, uint64_t n)
+{
+    SimDevice *d = pick(dev);
+    TlArena a;
+    TlText t;
+    uint64_t len = 0;
+    if (n)
+        out[0] = 0;
+    if (!d || i >= d->nreports)
+        return 0;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    sim_report_print(&d->reports[i], &t);
+    if (t.data && !t.failed) {
+        len = t.len;
+        snprintf(out, n, "%s", t.data);
+    }
+    tl_arena_free(&a);
+    return len;
+}
+
+bool
+tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t size, uint64_t max_instructions,
+                 SimWaveState *state, SimFault *fault)
+{
+    IsaArch a;
+    memset(fault, 0, sizeof *fault);
+    if (!isa_arch_by_name(arch, &a)) {
+        fault->check = SIM_FAULT_ILLEGAL;
+        snprintf(fault->message, sizeof fault->message, "unknown architecture '%s'", arch);
+        return false;
+    }
+    return sim_exec_bytes(a, wave64, code, size, max_instructions, NULL, state, fault);
+}
+
+uint64_t
+tlsim_wave_state_size(void)
+{
+    return sizeof(SimWaveState);
+}
