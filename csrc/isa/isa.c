@@ -520,6 +520,7 @@ memory_modifiers(Dec *d)
         in->glc = (uint8_t)bits(w, 16, 1);
         if (bits(w, 17, 1))
             in->offset = (int32_t)(bits(w, 32, 21) << 11) >> 11;
+        in->saddr_present = (uint8_t)(bits(w, 17, 1) & bits(w, 14, 1)); /* a register and a number */
         return true;
     case ISA_FAM_DS:
         in->offset = (int32_t)bits(w, 0, 16);

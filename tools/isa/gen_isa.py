@@ -414,7 +414,8 @@ def make_specs(fam: Family, a: Answer, acc: Answer | None, mods: set[int], mnem:
                 flags.append("SGPR")
             elif acc and i < len(acc.opnds) and acc.opnds[i].file == "AGPR" and o.file == "VGPR":
                 flags.append("ACC")
-            if not o.is_def and o.file == "VGPR" and o.otype == 2 and f in ("SRC0", "SRC1", "SRC2"):
+            if not o.is_def and re.match(r"V|AV|AReg|AGPR", o.rc) and not o.rc.startswith("VS_") \
+                    and f in ("SRC0", "SRC1", "SRC2"):
                 flags.append("VONLY")
             if not o.is_def and f in ("SRC0", "SRC1", "SRC2") and o.rc.startswith(("SReg", "SSrc", "SGPR")) \
                     and fam.name.startswith("VOP"):

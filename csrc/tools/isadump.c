@@ -1,0 +1,143 @@
+/* isadump - decodes machine code given as hex and prints it, one instruction a line.
+ *
+ *   isadump ARCH              reads lines of hex bytes from stdin; each line is one instruction: "size<TAB>text",
+ *                             or "INVALID<TAB>why"
+ *   isadump ARCH FILE         disassembles raw code bytes of FILE: "offset  text"
+ *   isadump ARCH --fuzz N S   decodes and prints N random encodings from seed S; prints how many were valid
+ *   isadump ARCH --operands   as the first form, and lists every operand
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "isa/isa.h"
+
+static int
+hex_digit(int c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static void
+print_operands(const IsaInst *in)
+{
+    static const char *const kinds[] = {"none", "v", "a", "s", "const", "src", "imm"};
+    for (uint32_t i = 0; i < in->nopnds; i++) {
+        const IsaOpnd *o = &in->opnd[i];
+        printf("\t%s:%u:%u:type=%u:%s%s%s:0x%llx", kinds[o->kind], o->reg, o->nregs, o->type,
+               o->flags & ISA_READ ? "r" : "", o->flags & ISA_WRITE ? "w" : "", o->flags & ISA_IMPLICIT ? "i" : "",
+               (unsigned long long)o->bits64);
+    }
+}
+
+static void
+dump_line(IsaArch arch, const uint8_t *code, size_t n, TlText *t, bool operands)
+{
+    IsaInst in;
+    const char *why;
+    if (!isa_decode(arch, true, code, n, &in, &why)) {
+        printf("INVALID\t%s\n", why);
+        return;
+    }
+    t->len = 0;
+    isa_print(arch, true, &in, t);
+    printf("%u\t%s", in.size, t->data ? t->data : "");
+    if (operands)
+        print_operands(&in);
+    printf("\n");
+}
+
+static int
+dump_stdin(IsaArch arch, TlText *t, bool operands)
+{
+    char line[256];
+    while (fgets(line, sizeof line, stdin)) {
+        uint8_t code[64];
+        size_t n = 0;
+        for (const char *p = line; hex_digit(p[0]) >= 0 && hex_digit(p[1]) >= 0 && n < sizeof code; p += 2)
+            code[n++] = (uint8_t)(hex_digit(p[0]) << 4 | hex_digit(p[1]));
+        dump_line(arch, code, n, t, operands);
+    }
+    return 0;
+}
+
+static int
+dump_file(IsaArch arch, const char *path, TlText *t)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        fprintf(stderr, "isadump: cannot open %s\n", path);
+        return 1;
+    }
+    static uint8_t buf[1 << 20];
+    size_t n = fread(buf, 1, sizeof buf, f);
+    fclose(f);
+    for (size_t at = 0; at < n;) {
+        IsaInst in;
+        const char *why;
+        t->len = 0;
+        if (isa_decode(arch, true, buf + at, n - at, &in, &why)) {
+            isa_print(arch, true, &in, t);
+            printf("%6zx  %s\n", at, t->data);
+        } else {
+            printf("%6zx  <%s>\n", at, why);
+        }
+        at += in.size;
+    }
+    return 0;
+}
+
+static int
+fuzz(IsaArch arch, unsigned long long count, unsigned long long seed, TlText *t)
+{
+    unsigned long long valid = 0, x = seed | 1;
+    for (unsigned long long i = 0; i < count; i++) {
+        uint8_t code[16];
+        for (int k = 0; k < 16; k++) {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            code[k] = (uint8_t)(x >> 24);
+        }
+        IsaInst in;
+        const char *why;
+        size_t avail = i & 7 ? 16 : x % 17;
+        bool ok = isa_decode(arch, true, code, avail, &in, &why);
+        if (ok ? in.size > avail || in.size < 4 : !why || in.size < 4) {
+            fprintf(stderr, "isadump: bad size at case %llu\n", i);
+            return 1;
+        }
+        if (!ok)
+            continue;
+        valid++;
+        t->len = 0;
+        isa_print(arch, true, &in, t);
+    }
+    printf("%llu of %llu valid\n", valid, count);
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    IsaArch arch;
+    if (argc < 2 || !isa_arch_by_name(argv[1], &arch)) {
+        fprintf(stderr, "usage: isadump ARCH [FILE | --operands | --fuzz COUNT SEED]\n");
+        return 2;
+    }
+    TlArena arena;
+    TlText text;
+    tl_arena_init(&arena, NULL);
+    tl_text_init(&text, &arena);
+    int rc;
+    if (argc >= 5 && strcmp(argv[2], "--fuzz") == 0)
+        rc = fuzz(arch, strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0), &text);
+    else if (argc >= 3 && strcmp(argv[2], "--operands") != 0)
+        rc = dump_file(arch, argv[2], &text);
+    else
+        rc = dump_stdin(arch, &text, argc >= 3);
+    tl_arena_free(&arena);
+    return rc;
+}
