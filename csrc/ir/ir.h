@@ -7,7 +7,8 @@
  * the parsed form.
  *
  * Text form (uniform for all operations):
- *   kernel @name level tile {num_warps = 4, target = "gfx942"} (%A : buf<f16 [1024, ?:8] strides [1024, 1] align 16>, %n : i32) {
+ *   kernel @name level tile {num_warps = 4, target = "gfx942"}
+ *       (%A : buf<f16 [1024, ?:8] strides [1024, 1] align 16>, %n : i32) {
  *     %0 = program_id {axis = 0} : index
  *     %1, %2 = for %lb, %ub, %step, %init0, %init1 {num_stages = 2} (%k : index, %x : tile<64x64xf32>, %y : f32) {
  *       ...
@@ -25,7 +26,7 @@
 typedef uint32_t TlVal, TlOp, TlBlock, TlType, TlKernelId;
 enum { TL_MAX_RANK = 6, TL_MAX_REGIONS = 3 };
 
-/* ---- types ------------------------------------------------------------------------------------------------------ */
+/* ---- types -------------------------------------------------------------------------------------------- */
 
 typedef enum TlTypeKind {
     TL_TY_VOID,
@@ -56,12 +57,13 @@ typedef struct TlTypeInfo {
     uint32_t flags;                  /* BUF: TL_BUF_* */
 } TlTypeInfo;
 enum {
-    TL_BUF_NOALIAS = 1, /* tested at launch: overlaps no other argument that is written, nor is itself written while others read it */
+    TL_BUF_NOALIAS = 1, /* tested at launch: overlaps no other argument that is written, nor is itself written while
+                           others read it */
     TL_BUF_DENSE = 2,   /* row-major contiguous: strides follow from the dims; dynamic strides are not passed */
     TL_BUF_BIG = 4      /* its byte extent may pass 2^31: 64-bit addressing */
 };
 
-/* ---- operations ------------------------------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------------------- */
 
 typedef enum TlOpcode {
     TL_OP_NONE,
@@ -129,6 +131,8 @@ typedef struct TlIr {
     TlStrTab strs;
     TL_VEC(TlTypeInfo) types;
     TlMap type_map;
+    TlType scalar_types[TL_ELEM__COUNT]; /* 0: not made yet */
+    TlType kind_types[16];               /* INDEX, PTR, RSRC, LDS */
     TL_VEC(TlOpNode) ops;
     TL_VEC(TlValNode) vals;
     TL_VEC(TlBlockNode) blocks;
@@ -144,6 +148,12 @@ TlType tl_type_index(TlIr *ir);
 TlType tl_type_tile(TlIr *ir, TlElem e, uint32_t rank, const int64_t *shape);
 TlType tl_type_vec(TlIr *ir, TlElem e, int64_t n); /* n == 1: still a vec */
 TlType tl_type_kind(TlIr *ir, TlTypeKind k);        /* VOID, INDEX, PTR, RSRC, LDS */
+/* TILE, SHARED, LOCAL, VEC */
+TlType tl_type_shaped(TlIr *ir, TlTypeKind k, TlElem e, uint32_t rank, const int64_t *shape);
+TlType tl_type_with_elem(TlIr *ir, TlType t, TlElem e); /* same kind and shape; INDEX becomes a scalar */
+int64_t tl_numel(const TlTypeInfo *i);                  /* 1 for scalars; 0 for BUF and the opaque kinds */
+/* Element kind of a type as arithmetic sees it: INDEX counts as TL_ELEM_I64. NONE for PTR, BUF, ... */
+TlElem tl_type_elem(const TlTypeInfo *i);
 static inline const TlTypeInfo *
 tl_tinfo(const TlIr *ir, TlType t)
 {
@@ -180,12 +190,18 @@ const char *tl_attr_str(const TlIr *ir, TlOp o, const char *key, const char *abs
 bool tl_attr_set_int(TlIr *ir, TlOp o, const char *key, int64_t v);
 bool tl_attr_set_str(TlIr *ir, TlOp o, const char *key, const char *v);
 bool tl_attr_set_ints(TlIr *ir, TlOp o, const char *key, const int64_t *v, uint32_t n);
+bool tl_attr_set_float(TlIr *ir, TlOp o, const char *key, double v);
+void tl_attr_remove(TlIr *ir, TlOp o, const char *key);
+const TlAttr *tl_kattr(const TlIr *ir, TlKernelId k, const char *key); /* NULL when absent */
 int64_t tl_kattr_int(const TlIr *ir, TlKernelId k, const char *key, int64_t absent);
 const char *tl_kattr_str(const TlIr *ir, TlKernelId k, const char *key, const char *absent);
 bool tl_kattr_set_int(TlIr *ir, TlKernelId k, const char *key, int64_t v);
 bool tl_kattr_set_str(TlIr *ir, TlKernelId k, const char *key, const char *v);
+bool tl_kattr_set_float(TlIr *ir, TlKernelId k, const char *key, double v);
+bool tl_kattr_set_ints(TlIr *ir, TlKernelId k, const char *key, const int64_t *v, uint32_t n);
+void tl_kattr_remove(TlIr *ir, TlKernelId k, const char *key);
 
-/* ---- builder ------------------------------------------------------------------------------------------------------ */
+/* ---- builder ------------------------------------------------------------------------------------------ */
 
 typedef struct TlBuilder { /* insertion point */
     TlIr *ir;
@@ -194,7 +210,14 @@ typedef struct TlBuilder { /* insertion point */
     TlLoc loc;
 } TlBuilder;
 
+static inline TlKernel *
+tl_kerneln(const TlIr *ir, TlKernelId k)
+{
+    return &ir->kernels.data[k];
+}
 TlKernelId tl_kernel_new(TlIr *ir, const char *name, TlLevel level);
+TlKernelId tl_kernel_by_name(const TlIr *ir, const char *name); /* 0 when there is none */
+/* A new region of parent (0: not attached; the caller sets the kernel's body). 0 when parent is full. */
 TlBlock tl_block_new(TlIr *ir, TlKernelId k, TlOp parent);
 TlVal tl_block_arg(TlIr *ir, TlBlock b, TlType t, const char *name);
 /* The general form. Result types are given (nres = ntypes); attributes and regions are added afterwards, before
@@ -205,7 +228,8 @@ TlVal tl_build1(TlBuilder *b, TlOpcode code, uint32_t nin, ...);          /* TlV
 TlVal tl_build1t(TlBuilder *b, TlOpcode code, TlType t, uint32_t nin, ...);
 TlVal tl_const_int(TlBuilder *b, TlType t, int64_t v);   /* index or int scalar; also splat over tile/vec */
 TlVal tl_const_float(TlBuilder *b, TlType t, double v);
-bool tl_is_const_int(const TlIr *ir, TlVal v, int64_t *out);
+bool tl_is_const_int(const TlIr *ir, TlVal v, int64_t *out); /* also a splat constant of ints */
+bool tl_is_const_float(const TlIr *ir, TlVal v, double *out);
 static inline TlVal
 tl_result(const TlIr *ir, TlOp o, uint32_t i)
 {
@@ -220,11 +244,17 @@ uint32_t tl_count_uses(const TlIr *ir, TlKernelId k, TlVal v);
 bool tl_op_set_in(TlIr *ir, TlOp o, const TlVal *in, uint32_t nin);
 TlOp tl_op_clone(TlBuilder *b, TlOp o, TlMap *val_map /* old val -> new val; results are added */); /* with regions */
 
-/* walking: calls fn for every operation of the kernel in textual order, parents before children */
+void tl_val_set_name(TlIr *ir, TlVal v, const char *name); /* a hint; characters that names cannot have are dropped */
+TlOp tl_block_terminator(const TlIr *ir, TlBlock b);       /* last operation if it is a terminator, else 0 */
+TlKernelId tl_op_kernel(const TlIr *ir, TlOp o);
+bool tl_op_inside(const TlIr *ir, TlOp o, TlOp parent); /* o is parent or stands somewhere in its regions */
+
+/* walking: calls fn for every operation of the kernel in textual order, parents before children. fn may unlink its
+ * operation or insert before it; it may not unlink the next one. false from fn stops the walk. */
 typedef bool (*TlWalkFn)(TlIr *ir, TlOp o, void *self);
 bool tl_walk(TlIr *ir, TlBlock b, TlWalkFn fn, void *self);
 
-/* ---- op facts -------------------------------------------------------------------------------------------------- */
+/* ---- op facts ----------------------------------------------------------------------------------------- */
 
 enum { /* traits of a row */
     TL_T_PURE = 1,       /* no memory effect: may be CSEd, moved, dropped */
@@ -238,24 +268,56 @@ enum { /* traits of a row */
     TL_T_CONTROL = 256,  /* has regions or ends control flow */
     TL_T_BARRIER = 512
 };
+typedef enum TlRule {
+    TL_RULE_same,
+    TL_RULE_cmp,
+    TL_RULE_float,
+    TL_RULE_int,
+    TL_RULE_sel,
+    TL_RULE_cast,
+    TL_RULE_given
+} TlRule;
 typedef struct TlOpRow {
     const char *name;
     int8_t nin_min, nin_max; /* max -1: any */
     int8_t nres;             /* -1: any */
     int8_t nregion;
     const char *rule;        /* type rule, see ops.def */
+    TlRule rule_id;
     uint32_t traits;
     const char *attrs;       /* "key:kind key?:kind": kind i s f I(nts); ? = optional */
-    const char *llvm;        /* 1:1 LLVM builder, read by codegen; NULL = its own function */
+    const char *llvm;        /* 1:1 LLVM builder, read by codegen; "" = its own function */
     const char *doc;
 } TlOpRow;
 const TlOpRow *tl_op_row(TlOpcode c);
 TlOpcode tl_op_by_name(const char *name, size_t n); /* TL_OP_NONE when unknown */
+/* Result type by the row's rule; a located TYPE diagnostic and 0 when the operands do not fit. 0 without one for rule
+ * "given" and "cast". */
+TlType tl_infer(TlIr *ir, TlOpcode c, const TlVal *in, uint32_t nin, TlLoc loc);
+/* May be dropped, moved and merged: pure by its row, no regions, and no operand is memory that it reads (dot of shared). */
+bool tl_op_is_pure(const TlIr *ir, TlOp o);
 
-/* ---- text, verification, evaluation ------------------------------------------------------------------------------ */
+/* ---- numbers: one meaning for the folder, the evaluator and the tests --------------------------------- */
+
+typedef union TlNum { /* by element: floats in f, everything else in i (sign- or zero-extended; u64 as its bits) */
+    int64_t i;
+    double f;
+} TlNum;
+int64_t tl_int_wrap(TlElem e, int64_t v);          /* to the width of e, extended as e's sign says; i1: v & 1 */
+double tl_float_round(TlElem e, double v);         /* to nearest even in e, overflow as the format says */
+uint64_t tl_num_encode(TlElem e, TlNum n);         /* bits in memory */
+TlNum tl_num_decode(TlElem e, uint64_t bits);
+TlNum tl_num_cast(TlElem from, TlElem to, TlNum n);
+/* One element of a row with a fold expression; elem = the operands' element (for select: of the values), INDEX = I64.
+ * false: not foldable (no expression, division by 0). */
+bool tl_fold(TlOpcode c, TlElem elem, const TlNum *in, TlNum *out);
+
+/* ---- text, verification, evaluation ------------------------------------------------------------------- */
 
 void tl_print(const TlIr *ir, TlText *out, bool with_locs);          /* all kernels */
 void tl_print_kernel(const TlIr *ir, TlKernelId k, TlText *out, bool with_locs);
+/* Adds the kernels of the text. filename (may be NULL): names the text in diagnostics and becomes the location of
+ * operations that carry no loc(...). */
 bool tl_parse(TlIr *ir, const char *text, size_t n, const char *filename);
 bool tl_verify(TlIr *ir, TlKernelId k, const char *after_pass); /* reports all faults; false if any */
 

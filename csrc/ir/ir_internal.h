@@ -1,0 +1,23 @@
+/* ir_internal.h - shared by the files of csrc/ir only. */
+#ifndef TL_IR_INTERNAL_H
+#define TL_IR_INTERNAL_H
+
+#include "ir/ir.h"
+
+/* Gives an operation that was built without results its results. */
+bool tl_op_set_results(TlIr *ir, TlOp o, const TlType *types, uint32_t n);
+
+/* Adds an attribute to an operation, or to the kernel when o is 0. */
+bool tl_attr_put_(TlIr *ir, TlOp o, TlKernelId k, const TlAttr *a);
+
+typedef struct TlFault { /* op 0: of the kernel as a whole */
+    TlOp op;
+    const char *text;
+    uint32_t next; /* index + 1 of the next fault of the same operation */
+} TlFault;
+typedef TL_VEC(TlFault) TlFaults;
+
+/* The kernel with its faults as comment lines under the operations; first: op -> index + 1 of its first fault. */
+void tl_print_faults(const TlIr *ir, TlKernelId k, TlText *out, const TlFaults *faults, const TlMap *first);
+
+#endif
