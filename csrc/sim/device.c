@@ -358,7 +358,7 @@ launch_locked(SimDevice *d, const SimLaunch *l)
         return refuse(d, SIM_NO_MEMORY, "out of memory");
     info.sink_self = rep;
     if (d->checks >> SIM_CHECK_RACE & 1) {
-        info.race = sim_race_new(0);
+        info.race = sim_race_new();
         if (!info.race) {
             sim_reporter_finish(rep);
             return refuse(d, SIM_NO_MEMORY, "out of memory");

@@ -152,35 +152,49 @@ bool sim_mem_known(SimMem *m, uint64_t addr);
 uint64_t sim_mem_bytes(SimMem *m); /* bytes of SIM_EXT_MALLOC alive */
 
 /* ---- races on global memory
- * ---------------------------------------------------------------------------------------- A stamp says who
- * touched a byte: workgroup, wave within it, and the workgroup's barrier interval. Two accesses of one byte,
- * at least one a write and not both atomic, race when they come from different waves of one workgroup in one
- * interval, or from different workgroups with no release -> acquire between them. */
+ * ----------------------------------------------------------------------------------------
+ * Two accesses of one byte, at least one a write and not both atomic, race when no happens-before orders
+ * them: program order of a wave, barriers of a workgroup, release -> acquire on a common address between any
+ * two waves. Shadow: 16 bytes a dword (last write, last read), single bytes only where waves share a dword.
+ * Of several unordered readers the last is kept with a mark that there were more; a write that only an
+ * earlier one of them races with is found unless the writer has acquired something. */
 typedef struct SimRace SimRace; /* one a launch */
-typedef struct SimRaceWave {    /* one a wave, kept by the wave */
-    uint32_t workgroup, wave;
-    uint32_t interval; /* barriers passed; the body counts */
-    struct SimKnown
-        *known; /* other workgroups' released intervals, NULL = none; freed by sim_race_wave_end */
+typedef struct SimRaceWave {    /* one a wave, kept by the wave; zero at its start but for the first two */
+    uint32_t workgroup, wave;   /* linear workgroup number, wave in it (< 0xffff) */
+    uint32_t interval;          /* barriers passed; the body counts */
+    uint32_t releases;          /* own */
+    uint32_t epoch;             /* id of (workgroup, wave, interval, releases); own */
+    struct SimKnown *known;     /* what was acquired from other workgroups; freed by sim_race_wave_end */
+    uint64_t page_key[4];
+    void *page[4];
 } SimRaceWave;
-typedef enum SimAccess { SIM_ACC_READ, SIM_ACC_WRITE, SIM_ACC_ATOMIC } SimAccess;
+typedef enum SimAccess {
+    SIM_ACC_READ,
+    SIM_ACC_WRITE,
+    SIM_ACC_ATOMIC,     /* read-modify-write, or a coherent (atomic) store */
+    SIM_ACC_ATOMIC_READ /* coherent (atomic) load */
+} SimAccess;
 typedef struct SimRaceHit {
     uint64_t addr;
-    uint32_t lane, workgroup, wave, pc_slot; /* the other party; pc_slot as it gave it */
+    uint32_t lane, workgroup, wave,
+        pc_slot; /* the other party; pc_slot as it gave it; wave UINT32_MAX = unknown */
     SimAccess other;
 } SimRaceHit;
 
-SimRace *sim_race_new(uint64_t budget_bytes); /* NULL: out of memory */
+SimRace *sim_race_new(void); /* NULL: out of memory */
 void sim_race_free(SimRace *r);
 /* One instruction of a wave: `bytes` at addr[lane] for each lane of exec. pc_slot identifies the instruction
- * in reports (24 bits). Returns true when a race was found; *hit is the first. */
+ * in reports (24 bits: offset in the code / 4). Returns true when a race was found; *hit is the first. */
 bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec, uint32_t bytes,
                      SimAccess kind, uint32_t pc_slot, SimRaceHit *hit);
-/* An atomic or coherent store at addr by a wave whose earlier writes are complete and visible to the device.
- */
-bool sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* An atomic or coherent store at addr by a wave whose earlier accesses are complete and visible to the
+ * device. Call after sim_race_access for that store. */
+void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* An atomic or coherent load at addr has completed and caches were invalidated after it. */
-bool sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
+void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* All waves of a workgroup passed a barrier: counts intervals up and shares what each has acquired. */
+void sim_race_barrier(SimRaceWave *const *waves, uint32_t n);
 void sim_race_wave_end(SimRaceWave *w);
+bool sim_race_out_of_memory(const SimRace *r); /* shadow could not be allocated: races may be missed */
 
 #endif

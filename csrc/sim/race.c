@@ -1,0 +1,544 @@
+/* race.c - happens-before races on global memory (contract in mem.h).
+ *
+ * Each access is stamped with an epoch: (workgroup, wave, barrier interval, releases so far), interned to 32
+ * bits. A shadow page covers 4 KiB: per dword one write record and one read record of 8 bytes. Where waves
+ * touch different bytes of one dword the dword moves to an overflow table with records for each byte. Pages
+ * are found by hash, cached in the wave, and guarded by a lock each. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "sim/mem.h"
+
+enum { PAGE_BITS = 12, PAGE_DWORDS = 1 << (PAGE_BITS - 2), CHUNK_BITS = 14, MAX_CHUNKS = 1 << 16 };
+enum { ALL_WAVES = 0xffff };
+
+typedef struct Rec { /* one record; epoch 0 = none */
+    uint32_t epoch;
+    uint32_t pc : 24, mask : 4, atomic : 1, multi_wave : 1, multi_group : 1, moved : 1;
+} Rec;
+
+typedef struct Cell {
+    Rec wr, rd;
+} Cell;
+
+typedef struct Page {
+    struct Page *next;
+    uint64_t key;
+    atomic_flag lock;
+    Cell cell[PAGE_DWORDS];
+} Page;
+
+typedef struct Epoch {
+    uint32_t group, wave, interval, releases;
+} Epoch;
+
+typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
+                               < bound */
+    uint32_t group, wave, bound;
+} KnownEntry;
+
+typedef struct SimKnown {
+    uint32_t n, cap;
+    KnownEntry *e; /* sorted by group, wave */
+} SimKnown;
+
+typedef struct Sync {
+    uint64_t addr;
+    SimKnown known;
+    struct Sync *next;
+} Sync;
+
+typedef struct Bytes { /* a dword with records for each byte */
+    uint64_t dword;
+    Cell b[4];
+    struct Bytes *next;
+} Bytes;
+
+enum { BUCKETS = 1 << 12 };
+
+struct SimRace {
+    pthread_mutex_t lock; /* page table, epochs, sync */
+    Page **pages;
+    uint32_t npages, page_buckets;
+    Epoch *chunk[MAX_CHUNKS];
+    uint32_t nepochs;
+    Sync *sync[BUCKETS];
+    pthread_mutex_t bytes_lock;
+    Bytes *bytes[BUCKETS];
+    atomic_bool oom;
+};
+
+SimRace *
+sim_race_new(void)
+{
+    SimRace *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->page_buckets = 1 << 14;
+    r->nepochs = 1;
+    r->pages = calloc(r->page_buckets, sizeof *r->pages);
+    if (!r->pages || pthread_mutex_init(&r->lock, NULL)) {
+        free(r->pages);
+        free(r);
+        return NULL;
+    }
+    if (pthread_mutex_init(&r->bytes_lock, NULL)) {
+        pthread_mutex_destroy(&r->lock);
+        free(r->pages);
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+void
+sim_race_free(SimRace *r)
+{
+    if (!r)
+        return;
+    for (uint32_t i = 0; i < r->page_buckets; i++) {
+        for (Page *p = r->pages[i], *next; p; p = next) {
+            next = p->next;
+            free(p);
+        }
+    }
+    for (uint32_t i = 0; i < MAX_CHUNKS && r->chunk[i]; i++)
+        free(r->chunk[i]);
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        for (Sync *s = r->sync[i], *next; s; s = next) {
+            next = s->next;
+            free(s->known.e);
+            free(s);
+        }
+        for (Bytes *b = r->bytes[i], *next; b; b = next) {
+            next = b->next;
+            free(b);
+        }
+    }
+    free(r->pages);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->bytes_lock);
+    free(r);
+}
+
+bool
+sim_race_out_of_memory(const SimRace *r)
+{
+    return atomic_load(&r->oom);
+}
+
+/* ---- epochs and what a wave knows
+ * ------------------------------------------------------------------------------ */
+
+static const Epoch *
+epoch_of(const SimRace *r, uint32_t id)
+{
+    return &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+}
+
+/* The id of the wave's present epoch; 0 when out of memory. */
+static uint32_t
+epoch_now(SimRace *r, SimRaceWave *w)
+{
+    if (w->epoch) {
+        const Epoch *e = epoch_of(r, w->epoch);
+        if (e->interval == w->interval && e->releases == w->releases)
+            return w->epoch;
+    }
+    pthread_mutex_lock(&r->lock);
+    uint32_t id = r->nepochs, c = id >> CHUNK_BITS;
+    if (c < MAX_CHUNKS && !r->chunk[c])
+        r->chunk[c] = malloc(sizeof(Epoch) << CHUNK_BITS);
+    if (c >= MAX_CHUNKS || !r->chunk[c]) {
+        atomic_store(&r->oom, true);
+        id = 0;
+    } else {
+        r->chunk[c][id & ((1u << CHUNK_BITS) - 1)] = (Epoch){w->workgroup, w->wave, w->interval, w->releases};
+        r->nepochs++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    w->epoch = id;
+    return id;
+}
+
+/* Index of the first entry not before (group, wave). */
+static uint32_t
+known_at(const SimKnown *k, uint32_t group, uint32_t wave)
+{
+    uint32_t a = 0, b = k->n;
+    while (a < b) {
+        uint32_t mid = (a + b) / 2;
+        const KnownEntry *e = &k->e[mid];
+        if (e->group < group || (e->group == group && e->wave < wave))
+            a = mid + 1;
+        else
+            b = mid;
+    }
+    return a;
+}
+
+static bool
+known_raise(SimKnown *k, KnownEntry x)
+{
+    uint32_t i = known_at(k, x.group, x.wave);
+    if (i < k->n && k->e[i].group == x.group && k->e[i].wave == x.wave) {
+        k->e[i].bound = TL_MAX(k->e[i].bound, x.bound);
+        return true;
+    }
+    if (k->n == k->cap) {
+        uint32_t cap = k->cap ? k->cap * 2 : 8;
+        KnownEntry *e = realloc(k->e, cap * sizeof *e);
+        if (!e)
+            return false;
+        k->e = e;
+        k->cap = cap;
+    }
+    memmove(k->e + i + 1, k->e + i, (k->n - i) * sizeof *k->e);
+    k->e[i] = x;
+    k->n++;
+    return true;
+}
+
+static bool
+known_merge(SimKnown *to, const SimKnown *from)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < from->n; i++)
+        ok &= known_raise(to, from->e[i]);
+    return ok;
+}
+
+static bool
+known_has(const SimKnown *k, const Epoch *e)
+{
+    uint32_t i = known_at(k, e->group, e->wave);
+    if (i < k->n && k->e[i].group == e->group && k->e[i].wave == e->wave && e->releases < k->e[i].bound)
+        return true;
+    i = known_at(k, e->group, ALL_WAVES);
+    return i < k->n && k->e[i].group == e->group && k->e[i].wave == ALL_WAVES && e->interval < k->e[i].bound;
+}
+
+/* Does epoch `id` happen before what w does now? */
+static bool
+before(const SimRace *r, uint32_t id, const SimRaceWave *w)
+{
+    if (id == w->epoch)
+        return true;
+    const Epoch *e = epoch_of(r, id);
+    if (e->group == w->workgroup && (e->wave == w->wave || e->interval < w->interval))
+        return true;
+    return w->known && known_has(w->known, e);
+}
+
+/* ---- one dword or byte
+ * -------------------------------------------------------------------------------------------- */
+
+typedef struct Access {
+    SimRace *r;
+    SimRaceWave *w;
+    uint32_t epoch, pc;
+    SimAccess kind;
+    SimRaceHit *hit;
+    bool found;
+} Access;
+
+static void
+found(Access *a, const Rec *rec, SimAccess other, bool known_party, uint64_t addr, uint32_t lane)
+{
+    if (a->found)
+        return;
+    a->found = true;
+    const Epoch *e = epoch_of(a->r, rec->epoch);
+    *a->hit = (SimRaceHit){.addr = addr,
+                           .lane = lane,
+                           .workgroup = known_party ? e->group : UINT32_MAX,
+                           .wave = known_party ? e->wave : UINT32_MAX,
+                           .pc_slot = rec->pc,
+                           .other = other};
+}
+
+static bool
+is_read(SimAccess k)
+{
+    return k == SIM_ACC_READ || k == SIM_ACC_ATOMIC_READ;
+}
+
+static bool
+is_atomic(SimAccess k)
+{
+    return k == SIM_ACC_ATOMIC || k == SIM_ACC_ATOMIC_READ;
+}
+
+/* Races of this access with the records of a cell, whose masks overlap `mask`. */
+static void
+judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
+{
+    bool atomic = is_atomic(a->kind);
+    if (c->wr.epoch && c->wr.mask & mask && !(atomic && c->wr.atomic) && !before(a->r, c->wr.epoch, a->w))
+        found(a, &c->wr, c->wr.atomic ? SIM_ACC_ATOMIC : SIM_ACC_WRITE, true, addr, lane);
+    if (is_read(a->kind) || !c->rd.epoch || !(c->rd.mask & mask) || (atomic && c->rd.atomic))
+        return;
+    SimAccess other = c->rd.atomic ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ;
+    if (!before(a->r, c->rd.epoch, a->w)) {
+        found(a, &c->rd, other, true, addr, lane);
+        return;
+    }
+    const Epoch *e = epoch_of(a->r, c->rd.epoch);
+    if (c->rd.multi_group && !a->w->known)
+        found(a, &c->rd, other, false, addr, lane);
+    else if (c->rd.multi_wave && e->group == a->w->workgroup && e->interval == a->w->interval)
+        found(a, &c->rd, other, false, addr, lane);
+}
+
+/* Puts the access into the cell as its newest record. */
+static void
+enter(Access *a, Cell *c, uint32_t mask)
+{
+    bool read = is_read(a->kind), atomic = is_atomic(a->kind);
+    Rec *rec = read ? &c->rd : &c->wr;
+    if (rec->epoch == a->epoch) {
+        rec->mask |= mask & 15;
+        rec->pc = a->pc & 0xffffff;
+        rec->atomic &= atomic;
+        return;
+    }
+    Rec n = {.epoch = a->epoch, .pc = a->pc & 0xffffff, .mask = mask & 15, .atomic = atomic};
+    if (read && rec->epoch && !before(a->r, rec->epoch, a->w)) {
+        const Epoch *e = epoch_of(a->r, rec->epoch);
+        n.multi_group = rec->multi_group || e->group != a->w->workgroup;
+        n.multi_wave = e->group == a->w->workgroup;
+        n.atomic &= rec->atomic;
+    } else if (read && rec->epoch) {
+        /* the same wave again (other releases) or after a barrier: readers of other groups stay unordered */
+        n.multi_group = rec->multi_group;
+        const Epoch *e = epoch_of(a->r, rec->epoch);
+        n.multi_wave = rec->multi_wave && e->interval == a->w->interval;
+    }
+    n.moved = rec->moved;
+    *rec = n;
+}
+
+static bool
+fits(const Access *a, const Rec *rec, uint32_t mask)
+{
+    return !rec->epoch || rec->epoch == a->epoch || rec->mask == mask;
+}
+
+static Bytes *
+bytes_of(SimRace *r, uint64_t dword, const Cell *seed)
+{
+    uint32_t h = (uint32_t)((dword * UINT64_C(0x9e3779b97f4a7c15)) >> 52) & (BUCKETS - 1);
+    pthread_mutex_lock(&r->bytes_lock);
+    Bytes *b = r->bytes[h];
+    while (b && b->dword != dword)
+        b = b->next;
+    if (!b && (b = calloc(1, sizeof *b))) {
+        b->dword = dword;
+        b->next = r->bytes[h];
+        r->bytes[h] = b;
+        for (uint32_t i = 0; i < 4; i++) {
+            if (seed->wr.mask >> i & 1)
+                b->b[i].wr = seed->wr;
+            if (seed->rd.mask >> i & 1)
+                b->b[i].rd = seed->rd;
+            b->b[i].wr.mask = b->b[i].rd.mask = 1;
+        }
+    }
+    pthread_mutex_unlock(&r->bytes_lock);
+    return b;
+}
+
+/* The page of the cell is locked: the bytes of its dwords are too. */
+static void
+touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
+{
+    const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
+    if (rec->epoch == a->epoch && rec->mask == mask && !c->wr.moved && c->wr.epoch == 0) {
+        return; /* read again, nobody wrote */
+    }
+    if (!c->wr.moved) {
+        judge(a, c, mask, addr, lane);
+        if (fits(a, rec, mask) || (mask == 15 && !is_read(a->kind))) {
+            enter(a, c, mask);
+            return;
+        }
+    }
+    Bytes *b = bytes_of(a->r, addr >> 2, c);
+    if (!b) {
+        atomic_store(&a->r->oom, true);
+        return;
+    }
+    bool judged = !c->wr.moved;
+    c->wr.moved = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (!judged)
+            judge(a, &b->b[i], 1, (addr & ~UINT64_C(3)) + i, lane);
+        enter(a, &b->b[i], 1);
+    }
+}
+
+/* ---- pages
+ * ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t
+page_hash(const SimRace *r, uint64_t key)
+{
+    return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 40) & (r->page_buckets - 1);
+}
+
+static Page *
+page_of(SimRace *r, SimRaceWave *w, uint64_t key)
+{
+    uint32_t slot = key & 3;
+    if (w->page[slot] && w->page_key[slot] == key)
+        return w->page[slot];
+    pthread_mutex_lock(&r->lock);
+    uint32_t h = page_hash(r, key);
+    Page *p = r->pages[h];
+    while (p && p->key != key)
+        p = p->next;
+    if (!p && (p = calloc(1, sizeof *p))) {
+        atomic_flag_clear(&p->lock);
+        p->key = key;
+        p->next = r->pages[h];
+        r->pages[h] = p;
+        r->npages++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (p) {
+        w->page[slot] = p;
+        w->page_key[slot] = key;
+    }
+    return p;
+}
+
+static void
+page_lock(Page *p)
+{
+    for (uint32_t n = 0; atomic_flag_test_and_set_explicit(&p->lock, memory_order_acquire); n++)
+        if (n > 64)
+            sched_yield();
+}
+
+static void
+page_unlock(Page *p)
+{
+    atomic_flag_clear_explicit(&p->lock, memory_order_release);
+}
+
+bool
+sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec, uint32_t bytes,
+                SimAccess kind, uint32_t pc_slot, SimRaceHit *hit)
+{
+    Access a = {.r = r, .w = w, .pc = pc_slot, .kind = kind, .hit = hit};
+    Page *page = NULL;
+    if (!(a.epoch = epoch_now(r, w)))
+        return false;
+    for (; exec; exec &= exec - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(exec);
+        uint64_t at = addr[lane], end = at + bytes;
+        while (at < end) {
+            uint64_t next = TL_MIN((at & ~UINT64_C(3)) + 4, end);
+            if (!page || page->key != at >> PAGE_BITS) {
+                if (page)
+                    page_unlock(page);
+                if (!(page = page_of(r, w, at >> PAGE_BITS))) {
+                    atomic_store(&r->oom, true);
+                    return a.found;
+                }
+                page_lock(page);
+            }
+            uint32_t mask = ((1u << (next - at)) - 1) << (at & 3);
+            touch_dword(&a, &page->cell[at >> 2 & (PAGE_DWORDS - 1)], mask, at, lane);
+            at = next;
+        }
+    }
+    if (page)
+        page_unlock(page);
+    return a.found;
+}
+
+/* ---- release, acquire, barrier
+ * ----------------------------------------------------------------------------------- */
+
+static Sync **
+sync_slot(SimRace *r, uint64_t addr)
+{
+    Sync **s = &r->sync[(uint32_t)((addr * UINT64_C(0x9e3779b97f4a7c15)) >> 52) & (BUCKETS - 1)];
+    while (*s && (*s)->addr != addr)
+        s = &(*s)->next;
+    return s;
+}
+
+void
+sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    bool ok = true;
+    pthread_mutex_lock(&r->lock);
+    Sync **s = sync_slot(r, addr);
+    if (!*s && (*s = calloc(1, sizeof **s)))
+        (*s)->addr = addr;
+    if (*s) {
+        w->releases++;
+        ok &= known_raise(&(*s)->known, (KnownEntry){w->workgroup, w->wave, w->releases});
+        ok &= known_raise(&(*s)->known, (KnownEntry){w->workgroup, ALL_WAVES, w->interval});
+        if (w->known)
+            ok &= known_merge(&(*s)->known, w->known);
+    }
+    if (!*s || !ok)
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool
+wave_known(SimRaceWave *w)
+{
+    return w->known || (w->known = calloc(1, sizeof *w->known));
+}
+
+void
+sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = *sync_slot(r, addr);
+    if (s && (!wave_known(w) || !known_merge(w->known, &s->known)))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
+{
+    SimRaceWave *first = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        waves[i]->interval++;
+        if (waves[i]->known && !first)
+            first = waves[i];
+    }
+    if (!first)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (waves[i] != first && waves[i]->known)
+            known_merge(first->known, waves[i]->known);
+    for (uint32_t i = 0; i < n; i++)
+        if (waves[i] != first && wave_known(waves[i]))
+            known_merge(waves[i]->known, first->known);
+}
+
+void
+sim_race_wave_end(SimRaceWave *w)
+{
+    if (w->known)
+        free(w->known->e);
+    free(w->known);
+    w->known = NULL;
+    w->epoch = 0;
+    memset(w->page, 0, sizeof w->page);
+}
