@@ -1,5 +1,5 @@
-/* isa.c - the decoder. A word selects family and opcode, the row gives the operand pattern, each spec of the pattern
- * is read from its field. No search, no state; every path bounds its reads by `avail`.
+/* isa.c - the decoder. A word selects family and opcode, the row gives the operand pattern, each spec of the
+ * pattern is read from its field. No search, no state; every path bounds its reads by `avail`.
  */
 #include "isa/isa_int.h"
 
@@ -8,13 +8,13 @@ typedef struct Dec {
     IsaInst *in;
     const IsaRow *row;
     const char *why;
-    uint64_t w;       /* the encoding's first 64 bits (the upper half is only there for 64-bit encodings) */
+    uint64_t w; /* the encoding's first 64 bits (the upper half is only there for 64-bit encodings) */
     const uint8_t *code;
     size_t avail;
-    uint32_t size;    /* bytes read so far */
+    uint32_t size; /* bytes read so far */
     uint32_t lit;
     bool have_lit;
-    bool acc;         /* DS/FLAT/MUBUF: data registers are AGPRs */
+    bool acc; /* DS/FLAT/MUBUF: data registers are AGPRs */
 } Dec;
 
 static uint32_t
@@ -36,12 +36,15 @@ fail(Dec *d, const char *why)
     return false;
 }
 
-/* ---- constants ----------------------------------------------------------------------------------------------- */
+/* ---- constants
+ * ----------------------------------------------------------------------------------------------- */
 
 static const uint32_t inline_f32[9] = {0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
                                        0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983};
-static const uint16_t inline_f16[9] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118};
-static const uint16_t inline_bf16[9] = {0x3f00, 0xbf00, 0x3f80, 0xbf80, 0x4000, 0xc000, 0x4080, 0xc080, 0x3e23};
+static const uint16_t inline_f16[9] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
+                                       0xc000, 0x4400, 0xc400, 0x3118};
+static const uint16_t inline_bf16[9] = {0x3f00, 0xbf00, 0x3f80, 0xbf80, 0x4000,
+                                        0xc000, 0x4080, 0xc080, 0x3e23};
 static const uint64_t inline_f64[9] = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0000000000000,
                                        0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
                                        0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
@@ -107,7 +110,8 @@ set_literal(const Dec *d, IsaOpnd *o)
                                        : d->lit;
 }
 
-/* ---- operand codes ------------------------------------------------------------------------------------------- */
+/* ---- operand codes
+ * ------------------------------------------------------------------------------------------- */
 
 static void
 set_reg(IsaOpnd *o, IsaOpndKind kind, uint32_t reg)
@@ -122,6 +126,8 @@ vector_reg(Dec *d, IsaOpnd *o, bool agpr, uint32_t reg)
 {
     if (reg + o->nregs > 256)
         return fail(d, "a vector register tuple runs past register 255");
+    if (o->nregs > 1 && (reg & 1) && d->arch <= ISA_GFX950)
+        return fail(d, "a vector register tuple is not aligned");
     set_reg(o, agpr ? ISA_OPND_AGPR : ISA_OPND_VGPR, reg);
     return true;
 }
@@ -175,7 +181,8 @@ source(Dec *d, IsaOpnd *o, uint32_t code, bool agpr)
     return true;
 }
 
-/* ---- operands of each field ------------------------------------------------------------------------------------ */
+/* ---- operands of each field
+ * ------------------------------------------------------------------------------------ */
 
 static bool
 is_vop3(const Dec *d)
@@ -192,23 +199,33 @@ vector_source(Dec *d, const IsaSpec *s, IsaOpnd *o, uint32_t i)
     if (in->form == ISA_DPP) {
         if (s->flags & ISA_S_MOD)
             o->flags |= (bits(d->w, 52 + 2 * i, 1) ? ISA_NEG : 0) | (bits(d->w, 53 + 2 * i, 1) ? ISA_ABS : 0);
+        else if (bits(d->w, 52 + 2 * i, 2))
+            return fail(d, "a modifier that the operand does not take");
         return vector_reg(d, o, agpr, i == 0 ? bits(d->w, 32, 8) : bits(d->w, 9, 8));
     }
     if (in->form == ISA_SDWA) {
         uint32_t sel = bits(d->w, 48 + 8 * i, 8);
         uint32_t code = (i == 0 ? bits(d->w, 32, 8) : bits(d->w, 9, 8)) | (sel & 0x80 ? 0 : 256);
+        if ((sel & 0x40) || (sel & (s->flags & ISA_S_MOD ? 0x08 : 0x30)))
+            return fail(d, "a modifier that the operand does not take");
         if (s->flags & ISA_S_MOD)
             o->flags |= (sel & 0x10 ? ISA_NEG : 0) | (sel & 0x20 ? ISA_ABS : 0);
         else if (sel & 0x08)
             o->flags |= ISA_SEXT;
         return code == 255 ? fail(d, "SDWA takes no literal") : source(d, o, code, agpr);
     }
+    uint32_t code = is_vop3(d) ? bits(d->w, 32 + 9 * i, 9) : bits(d->w, 0, 9);
+    if ((s->flags & ISA_S_VONLY) && code < 256)
+        return fail(d, "the operand must be a vector register");
+    if ((s->flags & ISA_S_SONLY) && code >= 256)
+        return fail(d, "the operand must be a scalar");
     if (!is_vop3(d))
-        return source(d, o, bits(d->w, 0, 9), agpr);
-    uint32_t code = bits(d->w, 32 + 9 * i, 9);
+        return source(d, o, code, agpr);
     if (d->row->base == ISA_MAI) {
         if (s->flags & ISA_S_ACC)
             agpr = i == 2 ? bits(d->w, 15, 1) : bits(d->w, 59 + i, 1);
+        if (i == 2 && (code < 128 || (code > 208 && code < 240) || (code > 248 && code < 256)))
+            return fail(d, "the accumulator must be a vector register or an inline constant");
     } else if (s->flags & ISA_S_MOD) {
         if (d->row->fam == ISA_FAM_VOP3 || (d->row->flags & ISA_R_MIX)) {
             o->flags |= bits(d->w, 61 + i, 1) ? ISA_NEG : 0;
@@ -218,10 +235,6 @@ vector_source(Dec *d, const IsaSpec *s, IsaOpnd *o, uint32_t i)
     }
     if (code == 255)
         return fail(d, "this encoding takes no literal");
-    if ((s->flags & ISA_S_VONLY) && code < 256)
-        return fail(d, "the operand must be a vector register");
-    if ((s->flags & ISA_S_SONLY) && code >= 256)
-        return fail(d, "the operand must be a scalar");
     return source(d, o, code, agpr);
 }
 
@@ -303,6 +316,8 @@ smem_field(Dec *d, const IsaSpec *s, IsaOpnd *o)
     bool imm = bits(d->w, 17, 1), so = bits(d->w, 14, 1);
     switch ((IsaField)s->field) {
     case ISA_F_SDATA:
+        if ((s->flags & ISA_S_NOEXEC) && bits(d->w, 6, 7) >= 124 && bits(d->w, 6, 7) != 125)
+            return fail(d, "exec and m0 may not be loaded or stored");
         return scalar_reg(d, o, bits(d->w, 6, 7));
     case ISA_F_SBASE:
         return scalar_reg(d, o, bits(d->w, 0, 6) << 1);
@@ -325,14 +340,12 @@ fixed_sgpr(IsaOpnd *o, IsaOpndKind kind, uint32_t code)
 static bool
 scalar_alu_field(Dec *d, const IsaSpec *s, IsaOpnd *o)
 {
-    switch ((IsaField)s->field) {
-    case ISA_F_VDST:
+    if (s->field == ISA_F_VDST)
         return scalar_reg(d, o, bits(d->w, 16, 7));
-    case ISA_F_SRC0:
-        return source(d, o, bits(d->w, 0, 8), false);
-    default:
-        return source(d, o, bits(d->w, 8, 8), false);
-    }
+    uint32_t code = bits(d->w, s->field == ISA_F_SRC0 ? 0 : 8, 8);
+    if ((s->flags & ISA_S_REG) && code >= 128)
+        return fail(d, "the operand must be a scalar register");
+    return source(d, o, code, false);
 }
 
 static bool
@@ -372,6 +385,11 @@ operand(Dec *d, const IsaSpec *s, IsaOpnd *o)
             return false;
         o->kind = ISA_OPND_CONST;
         set_literal(d, o);
+        return true;
+    case ISA_F_SDATAIMM:
+        o->kind = ISA_OPND_IMM;
+        o->bits = bits(d->w, 6, 7);
+        o->bits64 = o->bits;
         return true;
     case ISA_F_SDATA:
     case ISA_F_SBASE:
@@ -414,7 +432,8 @@ operand(Dec *d, const IsaSpec *s, IsaOpnd *o)
     return fail(d, "operand field without a decoder");
 }
 
-/* ---- what a family has besides operands ------------------------------------------------------------------------ */
+/* ---- what a family has besides operands
+ * ------------------------------------------------------------------------ */
 
 static bool
 valid_dpp_ctrl(uint32_t c)
@@ -432,7 +451,7 @@ extra_word(Dec *d)
 {
     IsaInst *in = d->in;
     uint32_t src0 = bits(d->w, 0, 9);
-    if (src0 != 249 && src0 != 250)
+    if ((src0 != 249 && src0 != 250) || !isa_pattern(d->row->pattern)->n)
         return true;
     if (d->avail < 8)
         return fail(d, "the instruction runs past the end of the code");
@@ -446,6 +465,10 @@ extra_word(Dec *d)
         in->bound_ctrl = (uint8_t)bits(d->w, 51, 1);
         in->bank_mask = (uint8_t)bits(d->w, 56, 4);
         in->row_mask = (uint8_t)bits(d->w, 60, 4);
+        if (bits(d->w, 49, 2) || (d->row->fam == ISA_FAM_VOP1 && bits(d->w, 54, 2)))
+            return fail(d, "a reserved bit is set");
+        if ((d->row->flags & ISA_R_DPP64) && in->dpp_ctrl < 0x150)
+            return fail(d, "64-bit operations have row_newbcast only");
         return valid_dpp_ctrl(in->dpp_ctrl) ? true : fail(d, "reserved dpp_ctrl");
     }
     if (!(d->row->flags & ISA_R_SDWA))
@@ -458,9 +481,17 @@ extra_word(Dec *d)
         in->dst_unused = (uint8_t)bits(d->w, 43, 2);
         in->clamp = (uint8_t)bits(d->w, 45, 1);
         in->omod = (uint8_t)bits(d->w, 46, 2);
+        if ((d->row->flags & ISA_R_SDWANODST) && in->dst_sel != 6)
+            return fail(d, "the opcode writes the whole register");
+        if (d->row->flags & ISA_R_SDWANODST)
+            in->dst_unused = 0;
         if (in->dst_unused == 3)
             return fail(d, "reserved dst_unused");
+        if ((in->clamp && !(d->row->flags & ISA_R_CLAMP)) || (in->omod && !(d->row->flags & ISA_R_OMOD)))
+            return fail(d, "an output modifier that the opcode does not take");
     }
+    if (d->row->fam == ISA_FAM_VOP1 && bits(d->w, 56, 8))
+        return fail(d, "a reserved bit is set");
     if (in->src0_sel == 7 || in->src1_sel == 7 || in->dst_sel == 7)
         return fail(d, "reserved SDWA select");
     return true;
@@ -517,7 +548,7 @@ memory_modifiers(Dec *d)
     uint64_t w = d->w;
     switch ((IsaFam)d->row->fam) {
     case ISA_FAM_SMEM:
-        in->glc = (uint8_t)bits(w, 16, 1);
+        in->glc = (d->row->flags & ISA_R_GLC) && bits(w, 16, 1);
         if (bits(w, 17, 1))
             in->offset = (int32_t)(bits(w, 32, 21) << 11) >> 11;
         in->saddr_present = (uint8_t)(bits(w, 17, 1) & bits(w, 14, 1)); /* a register and a number */
@@ -556,9 +587,16 @@ memory_modifiers(Dec *d)
             return true;
         }
         cache_bits(d, bits(w, 14, 1), bits(w, 17, 1), bits(w, 15, 1));
+        if (d->row->flags & ISA_R_NOOFF) { /* cache control: only the scope bits mean something */
+            in->offset = 0;
+            in->offen = in->idxen = in->nt = in->slc = 0;
+            return true;
+        }
         in->lds = (uint8_t)bits(w, 16, 1);
         if (in->lds && !(d->row->flags & (ISA_R_LDS | ISA_R_LDSONLY)))
             return fail(d, "the opcode has no LDS form");
+        if (in->lds && d->acc)
+            return fail(d, "a reserved bit is set");
         return in->lds || !(d->row->flags & ISA_R_LDSONLY) ? true : fail(d, "the opcode needs the lds bit");
     case ISA_FAM_SOP1:
     case ISA_FAM_SOP2:
@@ -576,7 +614,8 @@ memory_modifiers(Dec *d)
     return true;
 }
 
-/* ---- family and opcode ----------------------------------------------------------------------------------------- */
+/* ---- family and opcode
+ * ----------------------------------------------------------------------------------------- */
 
 typedef struct Slot {
     uint32_t row, size;
@@ -644,12 +683,12 @@ find_gfx9(uint32_t w)
 }
 
 static const uint8_t fam_enc[ISA_FAM_COUNT] = {
-    [ISA_FAM_SOP1] = ISA_SOP1,     [ISA_FAM_SOP2] = ISA_SOP2,   [ISA_FAM_SOPK] = ISA_SOPK,
-    [ISA_FAM_SOPC] = ISA_SOPC,     [ISA_FAM_SOPP] = ISA_SOPP,   [ISA_FAM_SMEM] = ISA_SMEM,
-    [ISA_FAM_VOP1] = ISA_VOP1,     [ISA_FAM_VOP2] = ISA_VOP2,   [ISA_FAM_VOPC] = ISA_VOPC,
-    [ISA_FAM_VOP3] = ISA_VOP3,     [ISA_FAM_VOP3P] = ISA_VOP3P, [ISA_FAM_DS] = ISA_DS,
-    [ISA_FAM_FLAT] = ISA_FLAT,     [ISA_FAM_GLOBAL] = ISA_GLOBAL, [ISA_FAM_SCRATCH] = ISA_SCRATCH,
-    [ISA_FAM_MUBUF] = ISA_MUBUF,   [ISA_FAM_MTBUF] = ISA_MTBUF,
+    [ISA_FAM_SOP1] = ISA_SOP1,   [ISA_FAM_SOP2] = ISA_SOP2,     [ISA_FAM_SOPK] = ISA_SOPK,
+    [ISA_FAM_SOPC] = ISA_SOPC,   [ISA_FAM_SOPP] = ISA_SOPP,     [ISA_FAM_SMEM] = ISA_SMEM,
+    [ISA_FAM_VOP1] = ISA_VOP1,   [ISA_FAM_VOP2] = ISA_VOP2,     [ISA_FAM_VOPC] = ISA_VOPC,
+    [ISA_FAM_VOP3] = ISA_VOP3,   [ISA_FAM_VOP3P] = ISA_VOP3P,   [ISA_FAM_DS] = ISA_DS,
+    [ISA_FAM_FLAT] = ISA_FLAT,   [ISA_FAM_GLOBAL] = ISA_GLOBAL, [ISA_FAM_SCRATCH] = ISA_SCRATCH,
+    [ISA_FAM_MUBUF] = ISA_MUBUF, [ISA_FAM_MTBUF] = ISA_MTBUF,
 };
 
 /* A destination keeps old bits: SDWA with UNUSED_PRESERVE, DPP where some lane may not be written. */
@@ -685,7 +724,8 @@ fill_operands(Dec *d)
     }
     if (in->lds && in->nopnds < ISA_MAX_OPNDS) {
         IsaOpnd *o = &in->opnd[in->nopnds++];
-        *o = (IsaOpnd){.kind = ISA_OPND_SGPR, .flags = ISA_READ | ISA_IMPLICIT, .nregs = 1, .type = ISA_T_B32};
+        *o =
+            (IsaOpnd){.kind = ISA_OPND_SGPR, .flags = ISA_READ | ISA_IMPLICIT, .nregs = 1, .type = ISA_T_B32};
         o->reg = 124;
     }
     while (in->ndst < in->nopnds && (in->opnd[in->ndst].flags & ISA_WRITE) &&
@@ -715,6 +755,8 @@ decode(Dec *d)
         return fail(d, "the instruction runs past the end of the code");
     d->size = s.size;
     d->w = s.size == 8 ? (uint64_t)rd32(d->code + 4) << 32 | w0 : w0;
+    if (d->w & isa_mask(d->row->mask))
+        return fail(d, "a reserved bit is set");
     in->op = (uint16_t)(d->row->name_plus1 - 1);
     in->row = (uint16_t)s.row;
     in->enc = d->row->base;

@@ -6,22 +6,46 @@
 
 /* Where an operand's number comes from. */
 typedef enum IsaField {
-    ISA_F_VDST, ISA_F_SDST, ISA_F_SRC0, ISA_F_SRC1, ISA_F_SRC2, ISA_F_VSRC1, ISA_F_SIMM16, ISA_F_LIT,
-    ISA_F_SRC1IMM, ISA_F_SDATA, ISA_F_SBASE, ISA_F_SOFFSET, ISA_F_ADDR, ISA_F_DATA0, ISA_F_DATA1, ISA_F_VADDR,
-    ISA_F_VDATA, ISA_F_SADDR, ISA_F_SRSRC, ISA_F_VCC, ISA_F_EXEC, ISA_F_SCC, ISA_F_M0, ISA_F_FLATSCR
+    ISA_F_VDST,
+    ISA_F_SDST,
+    ISA_F_SRC0,
+    ISA_F_SRC1,
+    ISA_F_SRC2,
+    ISA_F_VSRC1,
+    ISA_F_SIMM16,
+    ISA_F_LIT,
+    ISA_F_SRC1IMM,
+    ISA_F_SDATAIMM,
+    ISA_F_SDATA,
+    ISA_F_SBASE,
+    ISA_F_SOFFSET,
+    ISA_F_ADDR,
+    ISA_F_DATA0,
+    ISA_F_DATA1,
+    ISA_F_VADDR,
+    ISA_F_VDATA,
+    ISA_F_SADDR,
+    ISA_F_SRSRC,
+    ISA_F_VCC,
+    ISA_F_EXEC,
+    ISA_F_SCC,
+    ISA_F_M0,
+    ISA_F_FLATSCR
 } IsaField;
 
 /* Flags of an operand spec. */
 enum {
     ISA_S_R = 1,
     ISA_S_W = 2,
-    ISA_S_AGPR = 4,    /* always an accumulation register */
-    ISA_S_ACC = 8,     /* one when the encoding's acc bit says so */
-    ISA_S_SGPR = 16,   /* a scalar destination in a vector encoding */
-    ISA_S_VONLY = 32,  /* a 9-bit source that must be a vector register */
-    ISA_S_SONLY = 64,  /* a 9-bit source that must not be a vector register */
-    ISA_S_MOD = 128,   /* takes neg and abs */
-    ISA_S_IMPL = 256
+    ISA_S_AGPR = 4,   /* always an accumulation register */
+    ISA_S_ACC = 8,    /* one when the encoding's acc bit says so */
+    ISA_S_SGPR = 16,  /* a scalar destination in a vector encoding */
+    ISA_S_VONLY = 32, /* a 9-bit source that must be a vector register */
+    ISA_S_SONLY = 64, /* a 9-bit source that must not be a vector register */
+    ISA_S_MOD = 128,  /* takes neg and abs */
+    ISA_S_IMPL = 256,
+    ISA_S_REG = 512,    /* a scalar source that may not be a constant */
+    ISA_S_NOEXEC = 1024 /* may not be exec */
 };
 
 typedef struct IsaSpec {
@@ -55,26 +79,51 @@ enum {
     ISA_R_NOOFF = 1 << 16,
     ISA_R_RTN = 1 << 17, /* the glc/sc0 bit asks for the old value */
     ISA_R_LDS = 1 << 18,
-    ISA_R_LDSONLY = 1 << 19
+    ISA_R_LDSONLY = 1 << 19,
+    ISA_R_GLC = 1 << 20,       /* SMEM: the glc bit means something */
+    ISA_R_SDWANODST = 1 << 22, /* SDWA writes the whole register */
+    ISA_R_OPSEL4 = 1 << 21     /* op_sel shows all four bits, the upper two pick a byte */
 };
 
 typedef enum IsaFam {
-    ISA_FAM_SOP1, ISA_FAM_SOP2, ISA_FAM_SOPK, ISA_FAM_SOPC, ISA_FAM_SOPP, ISA_FAM_SMEM, ISA_FAM_VOP1, ISA_FAM_VOP2,
-    ISA_FAM_VOPC, ISA_FAM_VOP3, ISA_FAM_VOP3P, ISA_FAM_DS, ISA_FAM_FLAT, ISA_FAM_GLOBAL, ISA_FAM_SCRATCH,
-    ISA_FAM_MUBUF, ISA_FAM_MTBUF, ISA_FAM_COUNT
+    ISA_FAM_SOP1,
+    ISA_FAM_SOP2,
+    ISA_FAM_SOPK,
+    ISA_FAM_SOPC,
+    ISA_FAM_SOPP,
+    ISA_FAM_SMEM,
+    ISA_FAM_VOP1,
+    ISA_FAM_VOP2,
+    ISA_FAM_VOPC,
+    ISA_FAM_VOP3,
+    ISA_FAM_VOP3P,
+    ISA_FAM_DS,
+    ISA_FAM_FLAT,
+    ISA_FAM_GLOBAL,
+    ISA_FAM_SCRATCH,
+    ISA_FAM_MUBUF,
+    ISA_FAM_MTBUF,
+    ISA_FAM_COUNT
 } IsaFam;
 
 typedef enum IsaSuffix { ISA_SUF_NONE, ISA_SUF_E32, ISA_SUF_E64 } IsaSuffix;
 
 typedef enum IsaImm { /* how a simm16 prints */
-    ISA_IMM_NONE, ISA_IMM_HEX, ISA_IMM_DEC, ISA_IMM_BRANCH, ISA_IMM_WAITCNT, ISA_IMM_HWREG, ISA_IMM_SENDMSG,
-    ISA_IMM_GPRIDX
+                      ISA_IMM_NONE,
+                      ISA_IMM_HEX,
+                      ISA_IMM_DEC,
+                      ISA_IMM_BRANCH,
+                      ISA_IMM_WAITCNT,
+                      ISA_IMM_HWREG,
+                      ISA_IMM_SENDMSG,
+                      ISA_IMM_GPRIDX
 } IsaImm;
 
 typedef struct IsaRow { /* name_plus1 0: no such opcode */
     uint16_t name_plus1, pattern;
     uint32_t flags;
     uint8_t base, suffix, imm, fam;
+    uint16_t mask; /* isa_mask(): bits that must be zero */
 } IsaRow;
 
 /* First row of a family; every family has room for all its opcodes. */
@@ -101,9 +150,10 @@ enum {
 
 const IsaRow *isa_rows(IsaArch arch); /* NULL: no table for this chip */
 const IsaPattern *isa_pattern(uint16_t n);
+uint64_t isa_mask(uint16_t n);
 
-/* Name of a scalar register or special source by its 7- or 8-bit code, NULL when the code is none: the names of the
- * first register and of a pair starting there. */
+/* Name of a scalar register or special source by its 7- or 8-bit code, NULL when the code is none: the names
+ * of the first register and of a pair starting there. */
 const char *isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs);
 
 #endif

@@ -8,7 +8,8 @@ typedef struct Pr {
     TlText *out;
 } Pr;
 
-/* ---- registers ------------------------------------------------------------------------------------------------- */
+/* ---- registers
+ * ------------------------------------------------------------------------------------------------- */
 
 const char *
 isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs)
@@ -16,13 +17,14 @@ isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs)
     static const char *const lo[] = {"flat_scratch_lo", "flat_scratch_hi", "xnack_mask_lo",
                                      "xnack_mask_hi",   "vcc_lo",          "vcc_hi"};
     static const char *const pair[] = {"flat_scratch", NULL, "xnack_mask", NULL, "vcc", NULL};
-    static const char *const src[] = {"src_shared_base",  "src_shared_limit", "src_private_base",
+    static const char *const src[] = {"src_shared_base", "src_shared_limit", "src_private_base",
                                       "src_private_limit", "src_pops_exiting_wave_id"};
-    (void)arch;
     if (nregs > 2)
         return code == 125 ? "null" : NULL;
     if (code >= 102 && code <= 107)
         return nregs == 2 ? pair[code - 102] : lo[code - 102];
+    if (arch != ISA_GFX90A && (code == 230 || code == 231))
+        return code == 230 ? "src_flat_scratch_base_lo" : nregs == 2 ? NULL : "src_flat_scratch_base_hi";
     switch (code) {
     case 124:
         return nregs == 2 ? NULL : "m0";
@@ -64,9 +66,11 @@ print_scalar(const Pr *p, uint32_t code, uint32_t n)
         print_tuple(p, "s", code, n);
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------- */
+/* ---- constants
+ * ------------------------------------------------------------------------------------------------- */
 
-static const char *const float_names[9] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
+static const char *const float_names[9] = {"0.5",  "-0.5", "1.0",  "-1.0",      "2.0",
+                                           "-2.0", "4.0",  "-4.0", "0.15915494"};
 
 static bool
 is_inline_int(int64_t v)
@@ -135,7 +139,8 @@ static void
 print_inline(const Pr *p, const IsaOpnd *o)
 {
     uint32_t w = const_width((IsaType)o->type);
-    if (is_inline_int((int32_t)o->bits) && !(w == 64 && o->bits64 >> 32 != 0 && o->bits64 >> 32 != 0xffffffff)) {
+    if (is_inline_int((int32_t)o->bits) &&
+        !(w == 64 && o->bits64 >> 32 != 0 && o->bits64 >> 32 != 0xffffffff)) {
         tl_text_printf(p->out, "%d", (int32_t)o->bits);
         return;
     }
@@ -166,6 +171,9 @@ print_literal(const Pr *p, const IsaOpnd *o)
         }
     } else if (w == 64) {
         lit = v <= 64;
+    } else if (o->type == ISA_T_V2F16 || o->type == ISA_T_V2BF16) {
+        lit = is_inline_int((int32_t)v) || inline_float_index(v, w) >= 0;
+        w = 32;
     } else if (w == 16 || w == 15) {
         lit = is_inline_int((int16_t)v) || inline_float_index(v & 0xffff, w) >= 0;
     } else {
@@ -190,7 +198,8 @@ print_imm32(const Pr *p, uint32_t v)
         tl_text_printf(p->out, "0x%x", v);
 }
 
-/* ---- immediates with a form of their own ------------------------------------------------------------------------ */
+/* ---- immediates with a form of their own
+ * ------------------------------------------------------------------------ */
 
 static void
 print_waitcnt(const Pr *p, uint32_t v)
@@ -211,10 +220,31 @@ print_waitcnt(const Pr *p, uint32_t v)
 }
 
 static const char *const hwregs_gfx9[] = {
-    NULL, "HW_REG_MODE", "HW_REG_STATUS", "HW_REG_TRAPSTS", "HW_REG_HW_ID", "HW_REG_GPR_ALLOC", "HW_REG_LDS_ALLOC",
-    "HW_REG_IB_STS", NULL, NULL, NULL, NULL, NULL, NULL, NULL, "HW_REG_SH_MEM_BASES", "HW_REG_TBA_LO",
-    "HW_REG_TBA_HI", "HW_REG_TMA_LO", "HW_REG_TMA_HI", "HW_REG_XCC_ID", "HW_REG_SQ_PERF_SNAPSHOT_DATA",
-    "HW_REG_SQ_PERF_SNAPSHOT_DATA1", "HW_REG_SQ_PERF_SNAPSHOT_PC_LO", "HW_REG_SQ_PERF_SNAPSHOT_PC_HI",
+    NULL,
+    "HW_REG_MODE",
+    "HW_REG_STATUS",
+    "HW_REG_TRAPSTS",
+    "HW_REG_HW_ID",
+    "HW_REG_GPR_ALLOC",
+    "HW_REG_LDS_ALLOC",
+    "HW_REG_IB_STS",
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    "HW_REG_SH_MEM_BASES",
+    "HW_REG_TBA_LO",
+    "HW_REG_TBA_HI",
+    "HW_REG_TMA_LO",
+    "HW_REG_TMA_HI",
+    "HW_REG_XCC_ID",
+    "HW_REG_SQ_PERF_SNAPSHOT_DATA",
+    "HW_REG_SQ_PERF_SNAPSHOT_DATA1",
+    "HW_REG_SQ_PERF_SNAPSHOT_PC_LO",
+    "HW_REG_SQ_PERF_SNAPSHOT_PC_HI",
 };
 
 static void
@@ -252,19 +282,15 @@ static const char *const msgs_gfx9[16] = {
     "MSG_SYSMSG",
 };
 
-/* Message, operation, stream; anything odd prints as three numbers, anything with stray bits as one. */
+/* Message, operation, stream; anything odd prints as three numbers, with stray bits as one. */
 static void
 print_sendmsg(const Pr *p, uint32_t v)
 {
     static const char *const gs_ops[4] = {"GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"};
-    static const char *const sys_ops[5] = {NULL, "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD",
-                                           "SYSMSG_OP_HOST_TRAP_ACK", "SYSMSG_OP_TTRACE_PC"};
+    static const char *const sys_ops[5] = {NULL, "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD", NULL,
+                                           "SYSMSG_OP_TTRACE_PC"};
     uint32_t id = v & 15, op = v >> 4 & 7, stream = v >> 8 & 3;
     const char *name = msgs_gfx9[id];
-    if (v & ~0x37fu) {
-        tl_text_printf(p->out, "%u", v);
-        return;
-    }
     if ((id == 2 || id == 3) && op < 4) {
         bool nop = op == 0;
         if (nop ? id == 3 && stream == 0 : true) {
@@ -274,14 +300,17 @@ print_sendmsg(const Pr *p, uint32_t v)
             tl_text_puts(p->out, ")");
             return;
         }
-    } else if (id == 15 && op >= 1 && op <= 4 && stream == 0) {
+    } else if (id == 15 && op >= 1 && op <= 4 && op != 3 && stream == 0) {
         tl_text_printf(p->out, "sendmsg(%s, %s)", name, sys_ops[op]);
         return;
     } else if (name && id != 2 && id != 3 && id != 15 && op == 0 && stream == 0) {
         tl_text_printf(p->out, "sendmsg(%s)", name);
         return;
     }
-    tl_text_printf(p->out, "sendmsg(%u, %u, %u)", id, op, stream);
+    if (v & ~0x37fu)
+        tl_text_printf(p->out, "%u", v);
+    else
+        tl_text_printf(p->out, "sendmsg(%u, %u, %u)", id, op, stream);
 }
 
 static void
@@ -308,10 +337,16 @@ print_imm(const Pr *p, const IsaOpnd *o)
     uint32_t v = o->bits;
     switch ((IsaImm)p->row->imm) {
     case ISA_IMM_NONE:
+        tl_text_printf(p->out, v <= 64 ? "%u" : "0x%x", v);
+        return;
     case ISA_IMM_HEX:
         tl_text_printf(p->out, "0x%x", v);
         return;
     case ISA_IMM_DEC:
+        if (p->in->op == ISA_OP_s_endpgm) {
+            tl_text_printf(p->out, "%u", v);
+            return;
+        }
         tl_text_printf(p->out, v <= 64 ? "%u" : "0x%x", v);
         return;
     case ISA_IMM_BRANCH:
@@ -332,14 +367,16 @@ print_imm(const Pr *p, const IsaOpnd *o)
     }
 }
 
-/* ---- operands -------------------------------------------------------------------------------------------------- */
+/* ---- operands
+ * -------------------------------------------------------------------------------------------------- */
 
 static void
 print_const(const Pr *p, const IsaOpnd *o)
 {
     if (!(o->flags & ISA_LITERAL)) {
         print_inline(p, o);
-    } else if (p->row->flags & ISA_R_LIT) {
+    } else if ((p->row->flags & ISA_R_LIT) &&
+               isa_pattern(p->row->pattern)->spec[o - p->in->opnd].field == ISA_F_LIT) {
         if (p->row->fam == ISA_FAM_SOPK)
             print_imm32(p, o->bits);
         else
@@ -388,7 +425,8 @@ print_operand(const Pr *p, const IsaOpnd *o)
         tl_text_puts(p->out, ")");
 }
 
-/* ---- modifiers -------------------------------------------------------------------------------------------------- */
+/* ---- modifiers
+ * -------------------------------------------------------------------------------------------------- */
 
 static void
 print_bits(const Pr *p, const char *name, uint32_t v, uint32_t n)
@@ -469,9 +507,11 @@ print_dpp(const Pr *p)
     else if (c < 0x130)
         tl_text_printf(p->out, " %s:%u", rows[(c >> 4) - 16], c & 15);
     else if (c < 0x140)
-        tl_text_printf(p->out, " %s:1", c == 0x130 ? "wave_shl" : c == 0x134 ? "wave_rol"
-                                                        : c == 0x138       ? "wave_shr"
-                                                                           : "wave_ror");
+        tl_text_printf(p->out, " %s:1",
+                       c == 0x130   ? "wave_shl"
+                       : c == 0x134 ? "wave_rol"
+                       : c == 0x138 ? "wave_shr"
+                                    : "wave_ror");
     else if (c < 0x150)
         tl_text_puts(p->out, c == 0x140   ? " row_mirror"
                              : c == 0x141 ? " row_half_mirror"
@@ -484,7 +524,8 @@ print_dpp(const Pr *p)
         tl_text_puts(p->out, " bound_ctrl:1");
 }
 
-static const char *const sdwa_sels[8] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", "?"};
+static const char *const sdwa_sels[8] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
+                                         "WORD_0", "WORD_1", "DWORD",  "?"};
 
 static void
 print_sdwa(const Pr *p)
@@ -495,7 +536,7 @@ print_sdwa(const Pr *p)
     print_clamp_omod(p);
     if (n == 0)
         return;
-    if (p->row->fam != ISA_FAM_VOPC)
+    if (p->row->fam != ISA_FAM_VOPC && !(p->row->flags & ISA_R_SDWANODST))
         tl_text_printf(p->out, " dst_sel:%s dst_unused:%s", sdwa_sels[in->dst_sel], unused[in->dst_unused]);
     tl_text_printf(p->out, " src0_sel:%s", sdwa_sels[in->src0_sel]);
     if (n > 1)
@@ -535,7 +576,8 @@ print_swizzle(const Pr *p, uint32_t v)
         if (v & 0x7f00)
             tl_text_printf(p->out, " offset:%u", v);
         else
-            tl_text_printf(p->out, " offset:swizzle(QUAD_PERM,%u,%u,%u,%u)", v & 3, v >> 2 & 3, v >> 4 & 3, v >> 6 & 3);
+            tl_text_printf(p->out, " offset:swizzle(QUAD_PERM,%u,%u,%u,%u)", v & 3, v >> 2 & 3, v >> 4 & 3,
+                           v >> 6 & 3);
         return;
     }
     uint32_t and = v & 31, or = v >> 5 & 31, xor = v >> 10 & 31;
@@ -564,11 +606,12 @@ print_swizzle(const Pr *p, uint32_t v)
 static void
 print_mtbuf_format(const Pr *p)
 {
-    static const char *const dfmt[16] = {"INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10",
-                                         "10_10_10_2", "2_10_10_10", "8_8_8_8", "32_32", "16_16_16_16", "32_32_32",
-                                         "32_32_32_32", "RESERVED_15"};
-    static const char *const nfmt[8] = {"UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6",
-                                        "FLOAT"};
+    static const char *const dfmt[16] = {"INVALID",     "8",          "16",          "8_8",
+                                         "32",          "16_16",      "10_11_11",    "11_11_10",
+                                         "10_10_10_2",  "2_10_10_10", "8_8_8_8",     "32_32",
+                                         "16_16_16_16", "32_32_32",   "32_32_32_32", "RESERVED_15"};
+    static const char *const nfmt[8] = {"UNORM", "SNORM", "USCALED",    "SSCALED",
+                                        "UINT",  "SINT",  "RESERVED_6", "FLOAT"};
     uint32_t d = p->in->format & 15, n = p->in->format >> 4;
     if (d == 1 && n == 0)
         return;
@@ -658,15 +701,20 @@ print_modifiers(const Pr *p)
         print_vop3p(p);
     } else if (p->row->fam == ISA_FAM_VOP3) {
         uint32_t n = count_sources(p), sel = (p->in->op_sel & ((1u << n) - 1)) | (p->in->op_sel >> 3) << n;
-        if (sel)
+        if (p->row->flags & ISA_R_OPSEL4) {
+            if (p->in->op_sel)
+                print_bits(p, "op_sel", p->in->op_sel, 4);
+        } else if (sel) {
             print_bits(p, "op_sel", sel, n + 1);
+        }
         print_clamp_omod(p);
     } else {
         print_memory(p);
     }
 }
 
-/* ---- the whole instruction -------------------------------------------------------------------------------------- */
+/* ---- the whole instruction
+ * -------------------------------------------------------------------------------------- */
 
 static void
 print_smem_offset(const Pr *p, const IsaOpnd *o)
@@ -709,7 +757,7 @@ isa_print(IsaArch arch, bool wave64, const IsaInst *in, TlText *out)
             continue;
         tl_text_puts(out, sep);
         sep = ", ";
-        if (p.row->fam == ISA_FAM_SMEM && i + 1 == (uint32_t)isa_pattern(p.row->pattern)->n)
+        if (p.row->fam == ISA_FAM_SMEM && isa_pattern(p.row->pattern)->spec[i].field == ISA_F_SOFFSET)
             print_smem_offset(&p, o);
         else
             print_operand(&p, o);

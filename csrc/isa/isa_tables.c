@@ -9,15 +9,31 @@ static const IsaOpInfo op_infos[ISA_OP__COUNT] = {
 
 static const IsaPattern patterns[] = {
 #define ISA_PATTERN(n, count, ...) [n] = {count, {__VA_ARGS__}},
+#define ISA_MASK(n, bits)
 #include "isa/isa_patterns.def"
 #undef ISA_PATTERN
+#undef ISA_MASK
 };
 
-#define ISA_ROW(fam, opcode, base, name, pattern, suffix, imm, flags)                                                \
-    [ISA_ROW0_##fam + opcode] = {ISA_OP_##name + 1,  pattern,         flags,           ISA_##base,                   \
-                                 ISA_SUF_##suffix,   ISA_IMM_##imm,   ISA_FAM_##fam},
+static const uint64_t masks[] = {
+#define ISA_PATTERN(n, count, ...)
+#define ISA_MASK(n, bits) [n] = bits,
+#include "isa/isa_patterns.def"
+#undef ISA_PATTERN
+#undef ISA_MASK
+};
+
+#define ISA_ROW(fam, opcode, base, name, pattern, suffix, imm, flags, mask)                                  \
+    [ISA_ROW0_##fam + opcode] = {ISA_OP_##name + 1, pattern,       flags,         ISA_##base,                \
+                                 ISA_SUF_##suffix,  ISA_IMM_##imm, ISA_FAM_##fam, mask},
+static const IsaRow rows_gfx90a[ISA_ROW0__END] = {
+#include "isa/isa_gfx90a.def"
+};
 static const IsaRow rows_gfx942[ISA_ROW0__END] = {
 #include "isa/isa_gfx942.def"
+};
+static const IsaRow rows_gfx950[ISA_ROW0__END] = {
+#include "isa/isa_gfx950.def"
 };
 #undef ISA_ROW
 
@@ -25,10 +41,12 @@ const IsaRow *
 isa_rows(IsaArch arch)
 {
     switch (arch) {
+    case ISA_GFX90A:
+        return rows_gfx90a;
     case ISA_GFX942:
         return rows_gfx942;
-    case ISA_GFX90A:
     case ISA_GFX950:
+        return rows_gfx950;
     case ISA_GFX1100:
     case ISA_GFX1201:
     case ISA_ARCH_COUNT:
@@ -41,6 +59,12 @@ const IsaPattern *
 isa_pattern(uint16_t n)
 {
     return &patterns[n];
+}
+
+uint64_t
+isa_mask(uint16_t n)
+{
+    return masks[n];
 }
 
 uint32_t

@@ -1,10 +1,9 @@
 /* isadump - decodes machine code given as hex and prints it, one instruction a line.
  *
- *   isadump ARCH              reads lines of hex bytes from stdin; each line is one instruction: "size<TAB>text",
- *                             or "INVALID<TAB>why"
- *   isadump ARCH FILE         disassembles raw code bytes of FILE: "offset  text"
- *   isadump ARCH --fuzz N S   decodes and prints N random encodings from seed S; prints how many were valid
- *   isadump ARCH --operands   as the first form, and lists every operand
+ *   isadump ARCH              reads lines of hex bytes from stdin; each line is one instruction:
+ * "size<TAB>text", or "INVALID<TAB>why" isadump ARCH FILE         disassembles raw code bytes of FILE:
+ * "offset  text" isadump ARCH --fuzz N S   decodes and prints N random encodings from seed S; prints how many
+ * were valid isadump ARCH --operands   as the first form, and lists every operand
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +26,8 @@ print_operands(const IsaInst *in)
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         printf("\t%s:%u:%u:type=%u:%s%s%s:0x%llx", kinds[o->kind], o->reg, o->nregs, o->type,
-               o->flags & ISA_READ ? "r" : "", o->flags & ISA_WRITE ? "w" : "", o->flags & ISA_IMPLICIT ? "i" : "",
-               (unsigned long long)o->bits64);
+               o->flags & ISA_READ ? "r" : "", o->flags & ISA_WRITE ? "w" : "",
+               o->flags & ISA_IMPLICIT ? "i" : "", (unsigned long long)o->bits64);
     }
 }
 

@@ -104,8 +104,9 @@ def parse(line: str) -> Answer | None:
 
 
 # --------------------------------------------------------------------------------------------------- families
-# Field values that tell the operands apart by their first register number; all are legal VGPR and SGPR tuples.
-VDST, SRC0, SRC1, SRC2, SDST = 20, 40, 60, 80, 24
+# Field values that tell the operands apart by their first register number; all are legal VGPR and SGPR tuples, and
+# stay so when any one bit is set in addition.
+VDST, SRC0, SRC1, SRC2, SDST = 20, 16, 28, 80, 24
 
 
 def words(*ws: int) -> str:
@@ -346,6 +347,7 @@ class Row:
     flags: list[str]
     base: str = ""
     imm: str = "NONE"
+    mbz: int = 0  # bits that must be zero
 
 
 IMM_KINDS = [
@@ -386,7 +388,12 @@ def spec(fieldname: str, nregs: int, typ: str, flags: list[str]) -> str:
     return f"{{ISA_F_{fieldname}, {nregs}, ISA_T_{typ}, {' | '.join('ISA_S_' + f for f in flags) or '0'}}}"
 
 
-def make_specs(fam: Family, a: Answer, acc: Answer | None, mods: set[int], mnem: str) -> tuple[str, ...]:
+def acc_fields(fam: Family, *answers: Answer | None) -> set[str]:
+    """Fields whose registers became accumulation registers in these answers to probes with the acc bits set."""
+    return {fam.fields[o.num] for a in answers if a for o in a.opnds if o.file == "AGPR" and o.num in fam.fields}
+
+
+def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str) -> tuple[str, ...]:
     """Operand specs in text order, implicit ones last."""
     found: list[list] = []  # [field, nregs, type, flags, num]
     tied_to: set[int] = set()
@@ -412,14 +419,17 @@ def make_specs(fam: Family, a: Answer, acc: Answer | None, mods: set[int], mnem:
                 flags.append("AGPR")
             elif o.file == "SGPR" and f in ("VDST", "SDST") and fam.name.startswith("VOP"):
                 flags.append("SGPR")
-            elif acc and i < len(acc.opnds) and acc.opnds[i].file == "AGPR" and o.file == "VGPR":
+            elif f in acc and o.file == "VGPR":
                 flags.append("ACC")
-            if not o.is_def and re.match(r"V|AV|AReg|AGPR", o.rc) and not o.rc.startswith("VS_") \
-                    and f in ("SRC0", "SRC1", "SRC2"):
+            if o.otype == 2 and re.match(r"V|AV|AReg|AGPR", o.rc) and f in ("SRC0", "SRC1", "SRC2"):
                 flags.append("VONLY")
             if not o.is_def and f in ("SRC0", "SRC1", "SRC2") and o.rc.startswith(("SReg", "SSrc", "SGPR")) \
                     and fam.name.startswith("VOP"):
                 flags.append("SONLY")
+            if not o.is_def and fam.name.startswith("SOP") and o.otype == 2 and f.startswith("SRC"):
+                flags.append("REG")
+            if "XEXEC" in o.rc and o.file == "SGPR" and fam.name == "SMEM":
+                flags.append("NOEXEC")
             n = {"SRC0": 0, "SRC1": 1, "VSRC1": 1, "SRC2": 2}.get(f, -1)
             if n in mods:
                 flags.append("MOD")
@@ -456,6 +466,8 @@ def make_specs(fam: Family, a: Answer, acc: Answer | None, mods: set[int], mnem:
     if any(x[4].kind == "r" for x in left):
         raise ValueError(f"{a.llvm}: operand not in the text {a.text}")
     out += left
+    if [x[0] for x in out[:2]] == ["LIT", "SIMM16"]:
+        out[:2] = out[1::-1]  # s_setreg_imm32_b32 shows the register first
     printed = {x[0] for x in out}
     for regs, fl in ((a.defs, "W"), (a.uses, "R")):
         for r in regs:
@@ -500,8 +512,8 @@ def imm_fields(fam: str, mnem: str, a: Answer) -> dict[int, str]:
         return {i: "LIT" for i in imms}
     if fam == "SOPC" and mnem == "s_set_gpr_idx_on":
         return {i: "SRC1IMM" for i in imms}
-    if fam == "SMEM" and mnem in ("s_dcache_discard",):
-        return {}
+    if fam == "SMEM" and mnem.startswith("s_atc_probe"):
+        return {imms[0]: "SDATAIMM"}
     return {}
 
 
@@ -549,6 +561,8 @@ def probe_flags(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) 
             if fam.name != "VOPC":
                 add("sdwa_clamp", w | 0xF9 | (sd | 1 << 13) << 32)
                 add("sdwa_omod", w | 0xF9 | (sd | 1 << 14) << 32)
+        elif fam.name == "SMEM":
+            add("glc", x | 1 << 16)
         elif fam.name == "DS":
             add("acc", x | 1 << 25)
             add("gds", x | 1 << 16)
@@ -564,6 +578,30 @@ def probe_flags(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) 
     out: dict[tuple[str, int], dict[str, str]] = {}
     for (key, name, _), t in zip(bits, texts):
         out.setdefault(key, {})[name] = t
+    return out
+
+
+OPCODE_BITS = {"SOP1": 0xFF80FF00, "SOP2": 0xFF800000, "SOPK": 0xFF800000, "SOPC": 0xFFFF0000, "SOPP": 0xFFFF0000,
+               "SMEM": 0xFFFC0000, "VOP1": 0xFE01FE00, "VOP2": 0xFE000000, "VOPC": 0xFFFE0000, "VOP3": 0xFFFF0000,
+               "VOP3P": 0xFFFF0000, "DS": 0xFDFE0000, "FLAT": 0xFDFCC000, "GLOBAL": 0xFDFCC000, "SCRATCH": 0xFDFCC000,
+               "MUBUF": 0xFDFC0000, "MTBUF": 0xFC078000}
+
+
+def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) -> dict[tuple[str, int], int]:
+    """For every row the zero bits of its neutral encoding that may not be set (LLVM refuses the word then)."""
+    keys, lines = [], []
+    for fam, op, _, enc in todo:
+        x = int.from_bytes(bytes.fromhex(enc), "little")
+        n = 32 if OPCODE_BITS[fam.name] and fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2",
+                                                         "VOPC") else 64
+        for b in range(n):
+            if not x >> b & 1 and not OPCODE_BITS[fam.name] >> b & 1:
+                keys.append(((fam.name, op), b))
+                lines.append(q(x | 1 << b))
+    out: dict[tuple[str, int], int] = {}
+    for (key, b), t in zip(keys, run_mcdump(exe, chip, lines, text_only=True)):
+        if t == "INVALID" or "/*" in t and "Invalid register" not in t and "Invalid immediate" not in t:
+            out[key] = out.get(key, 0) | 1 << b
     return out
 
 
@@ -584,6 +622,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             continue
         first[(f.name, op)] = (f, op, i, hexs, a)
     probes = probe_flags(exe, chip, [v[:4] for v in first.values()])
+    mbz = reserved_bits(exe, chip, [v[:4] for v in first.values()])
     names: dict[str, set[str]] = {}
     for f, *_, a in first.values():
         names.setdefault(f.name, set()).add(strip_suffix(a.mnem)[0])
@@ -599,7 +638,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
 
         flags: list[str] = []
         mods: set[int] = set()
-        acc = None
+        acc: set[str] = set()
         if fname == "VOP3":
             base = next((b for b in ("VOP1", "VOP2", "VOPC") if mnem in names.get(b, ())), "VOP3")
             for b, rx in (("clamp", "clamp"), ("omod", r"mul:2")):
@@ -608,12 +647,15 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             mods = {k for k in range(3) if has(f"neg{k}", r"[ ,]-[|vs]|-\d| neg\(|-v|-s")}
             if any(has(f"opsel{k}", r"op_sel:") for k in range(4)):
                 flags.append("OPSEL")
+                if any(has(f"opsel{k}", r"op_sel:\[\d,\d,\d,\d\]") for k in range(4)) and len(
+                        [o for o in a.opnds if o.kind == "r" and o.tied < 0]) == 3:
+                    flags.append("OPSEL4")
             if any(o.num == SDST and o.is_def for o in a.opnds):
                 flags.append("VOP3B")
         elif fname == "VOP3P":
             base = "MAI" if re.match(r"v_(mfma|smfmac|accvgpr)", mnem) else "VOP3P"
             if base == "MAI":
-                acc = ans.get("acc")
+                acc = acc_fields(f, ans.get("acc"))
                 if has("cbsz", "cbsz:"):
                     flags.append("CBSZ")
                 if has("blgp", "blgp:"):
@@ -633,12 +675,14 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                     flags.append("OPSELHI")
         elif fname in ("VOP1", "VOP2", "VOPC"):
             base = fname
-            if ans.get("dpp"):
+            if ans.get("dpp") and len(a.opnds) > 0:
                 flags.append("DPP")
-                if not ans.get("dpp_full"):
+                if "only supports row_newbcast" in p["dpp_full"]:
                     flags.append("DPP64")
-            if ans.get("sdwa"):
+            if ans.get("sdwa") and len(a.opnds) > 0:
                 flags.append("SDWA")
+                if fname != "VOPC" and not has("sdwa", "dst_sel:"):
+                    flags.append("SDWANODST")
             mods = {k for k in range(2) if has(f"dpp_neg{k}", r"-v") or has(f"sdwa_neg{k}", r"-v")}
             if has("sdwa_omod", "mul:2"):
                 flags.append("OMOD")
@@ -648,7 +692,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                 flags.append("LIT")
         else:
             base = fname
-            acc = ans.get("acc")
+            acc = acc_fields(f, ans.get("acc"))
             if fname == "DS":
                 if has("gds", " gds"):
                     flags.append("GDS")
@@ -658,6 +702,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                     flags.append("OFF2")
                 if not has("offs", "offset"):
                     flags.append("NOOFF")
+            if fname == "SMEM" and has("glc", " glc"):
+                flags.append("GLC")
             if fname == "SMEM" and "atomic" in mnem:
                 flags.append("RTN")
             if fname == "SOPK" and any(o.val == str(LIT) for o in a.opnds):
@@ -667,8 +713,10 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                 if sum(o.is_def for o in rtn.opnds) != sum(o.is_def for o in plain.opnds):
                     flags.append("RTN")
                     a = rtn
-                    acc2 = parse(run_mcdump(exe, chip, [q(int.from_bytes(bytes.fromhex(hexs), "little") | 1 << 16 | 1 << 55)])[0])
-                    acc = acc2
+                    acc |= acc_fields(f, parse(run_mcdump(
+                        exe, chip, [q(int.from_bytes(bytes.fromhex(hexs), "little") | 1 << 16 | 1 << 55)])[0]))
+            if fname == "MUBUF" and not any("SRSRC" in x.rc or x.file == "SGPR" for x in a.opnds):
+                flags.append("NOOFF")  # cache control
             if fname == "MUBUF":
                 glc = ans.get("glc")
                 if glc and glc.mnem == a.mnem and sum(o.is_def for o in glc.opnds) != sum(o.is_def for o in a.opnds):
@@ -684,11 +732,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
         imm = "NONE"
         if any("SIMM16" in s or "SRC1IMM" in s for s in specs):
             imm = next((k for rx, k in IMM_KINDS if re.match(rx, mnem)), "HEX")
-        if fname == "SOPP" and not specs and re.match(r"s_(?!endpgm$)", mnem):
-            pass
-        if f"_{'e32'}" in a.mnem:
-            pass
-        rows.append(Row(fname, op, mnem, suffix, specs, flags, base, imm))
+        rows.append(Row(fname, op, mnem, suffix, specs, flags, base, imm, mbz.get((fname, op), 0)))
     return rows
 
 
@@ -699,6 +743,7 @@ def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
     """File name -> text of every generated file."""
     ops: dict[str, list[str]] = {}
     pats: dict[tuple[str, ...], int] = {(): 0}
+    masks: dict[int, int] = {0: 0}
     for rows in all_rows.values():
         for r in rows:
             c = ops.setdefault(r.mnem, [])
@@ -716,11 +761,13 @@ def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
         for r in sorted(rows, key=lambda r: (r.fam, r.op)):
             n = pats.setdefault(r.specs, len(pats))
             fl = " | ".join("ISA_R_" + x for x in r.flags) or "0"
-            t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl})\n"
+            t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl}, {masks.setdefault(r.mbz, len(masks))})\n"
         body[f"isa_{chip}.def"] = t
     t = HEAD
     for specs, n in pats.items():
         t += f"ISA_PATTERN({n}, {len(specs)}, " + (", ".join(specs) or "{0}") + ")\n"
+    for m, n in masks.items():
+        t += f"ISA_MASK({n}, 0x{m:016x})\n"
     files["isa_patterns.def"] = t
     files.update(body)
     return files
