@@ -126,11 +126,11 @@ tl_target_by_name(const char *name)
 const char *
 tl_target_names(void)
 {
-    return ""
-#define TL_TARGET(id, name, ...) name " "
+    return
+#define TL_TARGET(id, name, ...) ", " name
 #include "target/targets.def"
 #undef TL_TARGET
-        ;
+        + 2;
 }
 
 /* ---- matrix instructions -------------------------------------------------------------------- */
