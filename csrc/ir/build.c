@@ -1,5 +1,5 @@
-/* build.c - making kernels, blocks, values, operations and attributes. A request that cannot be met for lack of memory
- * sets diag->oom and gives 0 or false. */
+/* build.c - making kernels, blocks, values, operations and attributes. A request that cannot be met for lack
+ * of memory sets diag->oom and gives 0 or false. */
 #include "ir/ir_internal.h"
 
 static bool
@@ -71,7 +71,8 @@ attr_put(TlIr *ir, TlOp o, TlAttr a)
             n->attr[i] = a;
             return true;
         }
-    if (!(n->nattr & (n->nattr - 1))) { /* full at 0, 1, 2, 4, ...: after a removal this copies once too often */
+    if (!(n->nattr &
+          (n->nattr - 1))) { /* full at 0, 1, 2, 4, ...: after a removal this copies once too often */
         TlAttr *p = TL_NEW_N(ir->arena, TlAttr, n->nattr ? n->nattr * 2 : 1);
         if (!p)
             return oom(ir);
@@ -249,7 +250,8 @@ tl_block_new(TlIr *ir, TlKernelId k, TlOp parent)
 {
     TlBlockNode b = {.parent = parent, .kernel = k};
     if (parent && tl_opn(ir, parent)->nregion >= TL_MAX_REGIONS)
-        return tl_error(ir->diag, tl_opn(ir, parent)->loc, TL_E_INTERNAL, "an operation has too many regions");
+        return tl_error(ir->diag, tl_opn(ir, parent)->loc, TL_E_INTERNAL,
+                        "an operation has too many regions");
     if (!tl_vec_push(ir->arena, &ir->blocks, b))
         return oom(ir);
     TlBlock id = ir->blocks.len - 1;
@@ -433,7 +435,8 @@ tl_is_const_float(const TlIr *ir, TlVal v, double *out)
 {
     TlOp o = tl_valn(ir, v)->def;
     const TlAttr *a;
-    if (!o || tl_opn(ir, o)->code != TL_OP_const || !(a = tl_attr(ir, o, "fvalue")) || a->kind != TL_ATTR_FLOAT)
+    if (!o || tl_opn(ir, o)->code != TL_OP_const || !(a = tl_attr(ir, o, "fvalue")) ||
+        a->kind != TL_ATTR_FLOAT)
         return false;
     *out = a->u.f;
     return true;

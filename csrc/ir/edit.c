@@ -1,5 +1,5 @@
-/* edit.c - changing kernels that exist: moving, replacing, cloning, walking. Nothing is freed: what is unlinked stays in
- * the arena and is found by no walk. */
+/* edit.c - changing kernels that exist: moving, replacing, cloning, walking. Nothing is freed: what is
+ * unlinked stays in the arena and is found by no walk. */
 #include "ir/ir.h"
 
 void

@@ -1,7 +1,8 @@
-/* fold.c - numbers: integers of every width, floats of every format, and one element of every row that has a fold
- * expression. The folder (simplify), the evaluator and the tests use these functions and no others.
+/* fold.c - numbers: integers of every width, floats of every format, and one element of every row that has a
+ * fold expression. The folder (simplify), the evaluator and the tests use these functions and no others.
  *
- * Integer expressions are computed in 128 bits and wrapped; float expressions in double and rounded once to the element
+ * Integer expressions are computed in 128 bits and wrapped; float expressions in double and rounded once to
+ * the element
  * (+ - * / sqrt of f32, f16, bf16, f8 come out correctly rounded so, since 53 >= 2 * 24 + 2). */
 #include "ir/ir.h"
 
@@ -65,7 +66,8 @@ float_encode(const TlElemInfo *i, double v)
     if (isnan(v)) {
         if (i->fclass == TL_FCLASS_FNUZ)
             return (uint64_t)1 << sign_at;
-        return ones << i->man_bits | (i->fclass == TL_FCLASS_FN ? man_mask : (uint64_t)1 << (i->man_bits - 1));
+        return ones << i->man_bits |
+               (i->fclass == TL_FCLASS_FN ? man_mask : (uint64_t)1 << (i->man_bits - 1));
     }
     if (isinf(v)) {
         exp = ones; /* only IEEE formats keep an infinity through rounding */
@@ -162,7 +164,8 @@ float_to_int(TlElem to, double v)
     return sgn ? (int64_t)v : (int64_t)(uint64_t)v;
 }
 
-/* An integer rounded once to a float format: to double so that the last bit tells of what was cut off, then on. */
+/* An integer rounded once to a float format: to double so that the last bit tells of what was cut off, then
+ * on. */
 static double
 int_to_float(TlElem from, TlElem to, int64_t i)
 {
@@ -260,8 +263,8 @@ flt_max(double a, double b)
     return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
 
-/* a * b + c with one rounding, for elements narrower than double: exact product, sum rounded to odd, so that the
- * rounding that follows is the only one that shows. */
+/* a * b + c with one rounding, for elements narrower than double: exact product, sum rounded to odd, so that
+ * the rounding that follows is the only one that shows. */
 static double
 fma_to_odd(double a, double b, double c)
 {
@@ -281,13 +284,13 @@ fma_to_odd(double a, double b, double c)
 
 /* Integer domain, then float domain. A row's rule says in which its expression is compiled. */
 #define DOMAIN_INT_same(...) __VA_ARGS__
-#define DOMAIN_INT_cmp(...) __VA_ARGS__
-#define DOMAIN_INT_int(...) __VA_ARGS__
+#define DOMAIN_INT_cmp(...)  __VA_ARGS__
+#define DOMAIN_INT_int(...)  __VA_ARGS__
 #define DOMAIN_INT_sel(...)
 #define DOMAIN_INT_float(...)
 #define DOMAIN_INT_cast(...)
 #define DOMAIN_INT_given(...)
-#define DOMAIN_FLT_same(...) __VA_ARGS__
+#define DOMAIN_FLT_same(...)  __VA_ARGS__
 #define DOMAIN_FLT_float(...) __VA_ARGS__
 #define DOMAIN_FLT_int(...)
 #define DOMAIN_FLT_sel(...)
@@ -308,19 +311,19 @@ fma_to_odd(double a, double b, double c)
 static Wide
 fold_int(TlOpcode c, Ctx *x, Wide A, Wide B, Wide C)
 {
-#define tl_mul(a, b) (Wide)((UWide)(a) * (UWide)(b))
+#define tl_mul(a, b)      (Wide)((UWide)(a) * (UWide)(b))
 #define tl_floordiv(a, b) int_floordiv(x, a, b)
 #define tl_floormod(a, b) (x->bad |= !(b), (b) ? (a) - (b) * int_floordiv(x, a, b) : 0)
 #define tl_truncdiv(a, b) int_truncdiv(x, a, b)
 #define tl_truncrem(a, b) (x->bad |= !(b), (b) ? (a) % (b) : 0)
-#define tl_min(a, b) TL_MIN(a, b)
-#define tl_max(a, b) TL_MAX(a, b)
-#define tl_abs(a) ((a) < 0 ? -(a) : (a))
-#define tl_shl(a, b) int_shift_left(x, a, b)
-#define tl_shr(a, b) int_shift_right(x, a, b)
+#define tl_min(a, b)      TL_MIN(a, b)
+#define tl_max(a, b)      TL_MAX(a, b)
+#define tl_abs(a)         ((a) < 0 ? -(a) : (a))
+#define tl_shl(a, b)      int_shift_left(x, a, b)
+#define tl_shr(a, b)      int_shift_right(x, a, b)
     (void)C;
     switch ((int)c) {
-#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                                  \
+#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                            \
     DOMAIN_INT_##rule(case TL_OP_##name : return fold;)
 #include "ir/ops.def"
 #undef TL_OP
@@ -336,13 +339,13 @@ fold_int(TlOpcode c, Ctx *x, Wide A, Wide B, Wide C)
 static double
 fold_flt(TlOpcode c, Ctx *x, bool is_f64, double A, double B, double C)
 {
-#define tl_mul(a, b) (a) * (b)
-#define tl_min(a, b) flt_min(a, b)
-#define tl_max(a, b) flt_max(a, b)
-#define tl_abs(a) fabs(a)
+#define tl_mul(a, b)    (a) * (b)
+#define tl_min(a, b)    flt_min(a, b)
+#define tl_max(a, b)    flt_max(a, b)
+#define tl_abs(a)       fabs(a)
 #define tl_fma(a, b, c) (is_f64 ? fma(a, b, c) : fma_to_odd(a, b, c))
     switch ((int)c) {
-#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                                  \
+#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                            \
     DOMAIN_FLT_##rule(case TL_OP_##name : return fold;)
 #undef NOFOLD
 #define NOFOLD (x->bad = true, 0)
@@ -357,7 +360,7 @@ static bool
 fold_cmp(TlOpcode c, Ctx *x, double A, double B)
 {
     switch ((int)c) {
-#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                                  \
+#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                            \
     DOMAIN_CMP_##rule(case TL_OP_##name : return fold;)
 #include "ir/ops.def"
 #undef TL_OP

@@ -17,6 +17,25 @@ typedef struct TlFault { /* op 0: of the kernel as a whole */
 } TlFault;
 typedef TL_VEC(TlFault) TlFaults;
 
+typedef struct TlVerifier {
+    TlIr *ir;
+    TlKernelId kernel;
+    TlLevel level;
+    TlFaults faults;
+    TlMap first, last; /* op -> index + 1 of its first, last fault */
+    uint8_t *seen_op, *visible;
+    uint32_t depth;
+    const TlMma *mma; /* newest matrix instruction looked up, by its attribute's string */
+    TlStr mma_name;
+    bool oom;
+} TlVerifier;
+
+/* Adds a fault; always returns false. */
+bool tl_fault(TlVerifier *v, TlOp o, const char *fmt, ...) TL_PRINTF(3, 4);
+const char *tl_type_text(TlIr *ir, TlType t);
+/* The checks of one operation's own row beyond arity and attributes; verify_ops.c. */
+void tl_verify_op(TlVerifier *v, TlOp o);
+
 /* The kernel with its faults as comment lines under the operations; first: op -> index + 1 of its first fault. */
 void tl_print_faults(const TlIr *ir, TlKernelId k, TlText *out, const TlFaults *faults, const TlMap *first);
 

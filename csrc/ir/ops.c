@@ -3,7 +3,7 @@
 
 static const TlOpRow rows[TL_OP__COUNT] = {
     [TL_OP_NONE] = {"none", 0, 0, 0, 0, "given", TL_RULE_given, 0, "", "", ""},
-#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                                  \
+#define TL_OP(name, nmin, nmax, nres, nreg, rule, traits, attrs, fold, llvm, doc)                            \
     [TL_OP_##name] = {#name, nmin, nmax, nres, nreg, #rule, TL_RULE_##rule, traits, attrs, llvm, doc},
 #include "ir/ops.def"
 #undef TL_OP
@@ -36,8 +36,8 @@ tl_op_is_pure(const TlIr *ir, TlOp o)
     const TlOpNode *n = tl_opn(ir, o);
     if (!(rows[n->code].traits & TL_T_PURE) || n->nregion)
         return false;
-    if (n->code == TL_OP_dim || n->code == TL_OP_stride)
-        return true;
+    if (n->code == TL_OP_dim || n->code == TL_OP_stride || n->code == TL_OP_trans)
+        return true; /* of a shared tile: says something of it, or is a view, but reads nothing */
     for (uint32_t i = 0; i < n->nin; i++) {
         TlTypeKind k = tl_vtype(ir, n->in[i])->kind;
         if (k == TL_TY_SHARED || k == TL_TY_LOCAL || k == TL_TY_BUF)
@@ -72,8 +72,9 @@ tl_infer(TlIr *ir, TlOpcode c, const TlVal *in, uint32_t nin, TlLoc loc)
     if (row->rule_id == TL_RULE_given || row->rule_id == TL_RULE_cast)
         return 0;
     if ((int)nin < row->nin_min || (row->nin_max >= 0 && (int)nin > row->nin_max)) {
-        tl_error(ir->diag, loc, TL_E_TYPE,
-                 tl_arena_printf(ir->arena, "%s: %d operands wanted, %u given", row->name, row->nin_min, nin));
+        tl_error(
+            ir->diag, loc, TL_E_TYPE,
+            tl_arena_printf(ir->arena, "%s: %d operands wanted, %u given", row->name, row->nin_min, nin));
         return 0;
     }
     uint32_t first = row->rule_id == TL_RULE_sel ? 1 : 0;
@@ -87,7 +88,8 @@ tl_infer(TlIr *ir, TlOpcode c, const TlVal *in, uint32_t nin, TlLoc loc)
             tl_text_init(&x, ir->arena);
             tl_type_print(ir, t, &x);
             return infer_fail(ir, c, loc,
-                              tl_arena_printf(ir->arena, "operands must be of one type; operand %u must be %s", i,
+                              tl_arena_printf(ir->arena,
+                                              "operands must be of one type; operand %u must be %s", i,
                                               x.failed ? "?" : x.data),
                               tl_valn(ir, in[i])->type);
         }

@@ -1,7 +1,8 @@
-/* parse.c - text to IR (the syntax is on top of ir.h). One pass over the text, no token list; stops at the first fault.
+/* parse.c - text to IR (the syntax is on top of ir.h). One pass over the text, no token list; stops at the
+ * first fault.
  *
- * Names are visible from their definition to the end of the region that they stand in; the same name may stand in two
- * regions that do not enclose each other. */
+ * Names are visible from their definition to the end of the region that they stand in; the same name may
+ * stand in two regions that do not enclose each other. */
 #include "ir/ir_internal.h"
 
 #include <math.h>
@@ -33,7 +34,8 @@ fail(Parser *p, const char *what)
     TlLoc l = {p->file, p->line, (uint32_t)(p->p - p->line_start) + 1, 0};
     char near[24];
     size_t n = 0;
-    while (n < sizeof near - 1 && p->p + n < p->end && (unsigned char)p->p[n] >= 32 && (unsigned char)p->p[n] < 127) {
+    while (n < sizeof near - 1 && p->p + n < p->end && (unsigned char)p->p[n] >= 32 &&
+           (unsigned char)p->p[n] < 127) {
         near[n] = p->p[n];
         n++;
     }
@@ -313,7 +315,7 @@ type(Parser *p, TlType *out)
         const char *word;
         TlTypeKind kind;
         bool open;
-    } words[] = {{"index", TL_TY_INDEX, false}, {"tile", TL_TY_TILE, true},   {"buf", TL_TY_BUF, true},
+    } words[] = {{"index", TL_TY_INDEX, false},  {"tile", TL_TY_TILE, true},   {"buf", TL_TY_BUF, true},
                  {"shared", TL_TY_SHARED, true}, {"local", TL_TY_LOCAL, true}, {"vec", TL_TY_VEC, true},
                  {"ptr", TL_TY_PTR, false},      {"rsrc", TL_TY_RSRC, false},  {"lds", TL_TY_LDS, false}};
     const char *s;
@@ -531,14 +533,16 @@ static void
 leave_scope(Parser *p, uint32_t mark)
 {
     while (p->visible.len > mark)
-        tl_map_put(&p->names, p->visible.data[--p->visible.len], 0); /* present already: cannot fail for memory */
+        tl_map_put(&p->names, p->visible.data[--p->visible.len],
+                   0); /* present already: cannot fail for memory */
 }
 
-/* Pushes operands on p->scratch. */
+/* Pushes operands on p->scratch. They start on the operation's line: a name on the next one is the next result. */
 static bool
 operands(Parser *p)
 {
-    if (peek(p) != '%')
+    uint32_t line = p->line;
+    if (peek(p) != '%' || p->line != line)
         return true;
     do {
         uint64_t key, v;
@@ -717,7 +721,8 @@ kernel(Parser *p)
 bool
 tl_parse(TlIr *ir, const char *text, size_t n, const char *filename)
 {
-    Parser p = {.ir = ir, .p = text, .end = text + n, .line_start = text, .line = 1, .locs = filename != NULL};
+    Parser p = {
+        .ir = ir, .p = text, .end = text + n, .line_start = text, .line = 1, .locs = filename != NULL};
     uint32_t kernels = ir->kernels.len;
     p.file = filename ? tl_diag_file(ir->diag, filename) : 0;
     while (peek(&p), p.p < p.end)

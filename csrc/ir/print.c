@@ -10,10 +10,10 @@
 typedef struct Printer {
     const TlIr *ir;
     TlText *out;
-    const char **names;  /* by value; NULL: not defined yet */
-    const char **types;  /* by type; NULL: not printed yet */
-    TlMap used;          /* hashes of the names given */
-    uint32_t next;       /* number of the next nameless value */
+    const char **names; /* by value; NULL: not defined yet */
+    const char **types; /* by type; NULL: not printed yet */
+    TlMap used;         /* hashes of the names given */
+    uint32_t next;      /* number of the next nameless value */
     bool with_locs;
     const TlFaults *faults;
     const TlMap *first_fault;
@@ -155,7 +155,8 @@ put_loc(Printer *p, TlLoc l)
     tl_text_put(p->out, ")", 1);
 }
 
-/* Takes the name if no value before has it. A hash that two names share counts as taken: still unique, still stable. */
+/* Takes the name if no value before has it. A hash that two names share counts as taken: still unique, still
+ * stable. */
 static bool
 take_name(Printer *p, const char *s, size_t n)
 {

@@ -266,9 +266,9 @@ void
 tl_type_print(const TlIr *ir, TlType t, TlText *out)
 {
     static const char *const words[] = {
-        [TL_TY_VOID] = "void",     [TL_TY_INDEX] = "index",     [TL_TY_SCALAR] = "",  [TL_TY_TILE] = "tile<",
-        [TL_TY_BUF] = "buf<",      [TL_TY_SHARED] = "shared<",  [TL_TY_LOCAL] = "local<",
-        [TL_TY_VEC] = "vec<",      [TL_TY_PTR] = "ptr",         [TL_TY_RSRC] = "rsrc", [TL_TY_LDS] = "lds"};
+        [TL_TY_VOID] = "void", [TL_TY_INDEX] = "index",    [TL_TY_SCALAR] = "",      [TL_TY_TILE] = "tile<",
+        [TL_TY_BUF] = "buf<",  [TL_TY_SHARED] = "shared<", [TL_TY_LOCAL] = "local<", [TL_TY_VEC] = "vec<",
+        [TL_TY_PTR] = "ptr",   [TL_TY_RSRC] = "rsrc",      [TL_TY_LDS] = "lds"};
     const TlTypeInfo *i = tl_tinfo(ir, t);
     tl_text_puts(out, words[i->kind]);
     switch (i->kind) {
