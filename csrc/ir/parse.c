@@ -18,7 +18,7 @@ typedef struct Parser {
     uint32_t line, file;
     bool locs; /* operations without loc(...) get the place in this text */
     uint32_t depth;
-    TlKernelId kernel;
+    TlKernelId kernel, first_kernel;
     TlMap names;              /* key -> value; 0 = out of scope */
     TL_VEC(uint64_t) visible; /* keys in order of definition */
     TL_VEC(uint64_t) results; /* keys of results whose operation is not finished */
@@ -537,7 +537,8 @@ leave_scope(Parser *p, uint32_t mark)
                    0); /* present already: cannot fail for memory */
 }
 
-/* Pushes operands on p->scratch. They start on the operation's line: a name on the next one is the next result. */
+/* Pushes operands on p->scratch. They start on the operation's line: a name on the next one is the next
+ * result. */
 static bool
 operands(Parser *p)
 {
@@ -697,8 +698,9 @@ kernel(Parser *p)
     char *name = tl_arena_strdup(p->ir->arena, s, n);
     if (!name)
         return oom(p);
-    if (tl_kernel_by_name(p->ir, name))
-        return fail(p, "a kernel of that name exists");
+    for (uint32_t i = p->first_kernel; i < p->ir->kernels.len; i++)
+        if (strcmp(tl_str(&p->ir->strs, tl_kerneln(p->ir, i)->name), name) == 0)
+            return fail(p, "two kernels of one name");
     TlLevel level = TL_LEVEL_TILE;
     if (!accept_word(p, "level"))
         return fail(p, "expected \"level\"");
@@ -724,6 +726,7 @@ tl_parse(TlIr *ir, const char *text, size_t n, const char *filename)
     Parser p = {
         .ir = ir, .p = text, .end = text + n, .line_start = text, .line = 1, .locs = filename != NULL};
     uint32_t kernels = ir->kernels.len;
+    p.first_kernel = kernels;
     p.file = filename ? tl_diag_file(ir->diag, filename) : 0;
     while (peek(&p), p.p < p.end)
         if (!kernel(&p)) {
