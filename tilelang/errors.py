@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import linecache
+from types import SimpleNamespace
 from typing import Any
 
 __all__ = ["CompileError", "DeviceError", "LaunchError", "LaunchTypeError", "SimulatorFault", "TileLangError"]
@@ -15,10 +17,10 @@ class TileLangError(Exception):
 class CompileError(TileLangError):
     """A kernel cannot be compiled; says where, what was expected, what was found and a way out.
 
-    Attributes: ``message``, ``file`` (str or None), ``line`` and ``col`` and ``end_col`` (from 1; 0 = unknown), ``hint``
-    (str or None), ``code`` (a short name of the kind of fault), ``diagnostics``: all entries of the compilation as tuples
-    (severity, message, file, line, col, end_col, hint, code). ``str()`` holds the source line with a caret where the
-    source can be read.
+    Attributes: ``message``, ``file`` (str or None), ``line`` and ``col`` and ``end_col`` (from 1; 0 = unknown),
+    ``hint`` (str or None), ``code`` (a short name of the kind of fault), ``diagnostics``: all entries of the
+    compilation as tuples (severity, message, file, line, col, end_col, hint, code). ``str()`` holds the source line
+    with a caret where the source can be read.
     """
 
     def __init__(
@@ -87,8 +89,11 @@ class DeviceError(TileLangError, RuntimeError):
 
 
 class SimulatorFault(DeviceError):
-    """The simulator found a fault in a kernel. ``reports`` is a list of objects, one a fault, with attributes ``check``,
-    ``message``, ``kernel``, ``workgroup``, ``wave``, ``lanes``, ``pc``, ``text``, ``address``, ``other_pc``, ``line``."""
+    """The simulator found a fault in a kernel.
+
+    ``reports`` is a list of objects, one a fault, with attributes ``check``, ``message``, ``kernel``, ``workgroup``,
+    ``wave``, ``lanes``, ``pc``, ``text``, ``address``, ``other_pc``, ``line``. ``code`` and ``name`` are the HIP error.
+    """
 
     def __init__(
         self,
@@ -98,5 +103,16 @@ class SimulatorFault(DeviceError):
         name: str | None = None,
     ) -> None:
         super().__init__(message, code, name)
-        self.args = (message, reports, code, name)
         self.reports = list(reports or ())
+        self.args = (message, self.reports, code, name)
+
+    @classmethod
+    def from_report(cls, doing: str, report: str, code: int, name: str) -> SimulatorFault:
+        """The exception for the simulator's own report, a JSON array of objects; ``doing`` says during what."""
+        reports = [SimpleNamespace(**one) for one in json.loads(report)]
+        lines = [f"{doing}: the simulator reports {len(reports)} fault{'s' if len(reports) != 1 else ''} ({name})"]
+        for one in reports[:8]:
+            lines.append(f"  {getattr(one, 'check', '?')}: {getattr(one, 'message', '')}")
+        if len(reports) > 8:
+            lines.append(f"  ... and {len(reports) - 8} more")
+        return cls("\n".join(lines), reports, code, name)

@@ -125,10 +125,6 @@ core_exec(PyObject *module)
         return -1;
     TL_PY_NAMES(X)
 #undef X
-    st->dlpack_kwargs = PyTuple_Pack(1, st->s_max_version);
-    st->dlpack_version = Py_BuildValue("(ii)", 1, 1);
-    if (!st->dlpack_kwargs || !st->dlpack_version)
-        return -1;
 #define X(part)                                                                                              \
     if (tl_py_##part##_exec(module) < 0)                                                                     \
         return -1;
@@ -137,12 +133,10 @@ core_exec(PyObject *module)
     return 0;
 }
 
-/* Every object that the state owns. */
+/* Every other object that the state owns. */
 #define STATE_OBJECTS(V)                                                                                     \
-    V(dlpack_kwargs)                                                                                         \
-    V(dlpack_version)                                                                                        \
-    V(torch_grad_enabled) V(torch_tensor) V(torch_parameter) V(ir_type) V(runtime_type) V(module_type)       \
-        V(launcher_type)
+    V(ir_type)                                                                                               \
+    V(hip_type) V(binary_type) V(launcher_type) V(devices[0]) V(devices[1]) V(sim_path) V(exchange_type)
 
 static int
 core_traverse(PyObject *module, visitproc visit, void *arg)

@@ -16,13 +16,17 @@
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+#include <structmember.h>
 
 #include "base/base.h"
 
 #define TL_PY_PARTS(X)                                                                                       \
     X(ir)     /* t_ir.c: the IR builder */                                                                   \
     X(dlpack) /* dlpack.c: tensor_info */                                                                    \
-    X(launch) /* t_launch.c: Runtime, Module, Launcher */
+    X(device) /* t_device.c: Hip */                                                                          \
+    X(binary) /* t_binary.c: Binary */                                                                       \
+    X(launch) /* t_launch.c: Launcher */
 
 /* Exceptions of tilelang/errors.py, in TlPyState.errors. */
 #define TL_PY_ERRORS(X)                                                                                      \
@@ -44,32 +48,25 @@ typedef enum TlPyError {
     X(__dlpack_device__)                                                                                     \
     X(__dlpack_c_exchange_api__)                                                                             \
     X(max_version)                                                                                           \
+    X(stream)                                                                                                \
     X(requires_grad)                                                                                         \
-    X(is_conj)                                                                                               \
     X(is_neg)                                                                                                \
-    X(resolve_conj)                                                                                          \
-    X(resolve_neg)                                                                                           \
-    X(detach)                                                                                                \
-    X(dtype)                                                                                                 \
-    X(name)
+    X(detach)
 
 typedef struct TlPyState {
     PyObject *errors[TL_PY_ERROR__COUNT]; /* classes, imported from tilelang.errors at first use */
 #define X(name) PyObject *s_##name;       /* interned strings */
     TL_PY_NAMES(X)
 #undef X
-    PyTypeObject *ir_type;      /* of t_ir.c */
-    PyTypeObject *runtime_type; /* of t_launch.c */
-    PyTypeObject *module_type;
-    PyTypeObject *launcher_type;
-    PyObject *dlpack_kwargs;  /* ("max_version",) */
-    PyObject *dlpack_version; /* (1, 1) */
-    PyTypeObject
-        *torch_tensor; /* exact torch types known to need our own checks; filled at the first torch tensor */
-    PyTypeObject *torch_parameter;
-    PyObject *torch_grad_enabled; /* torch.is_grad_enabled */
-    const void *torch_exchange;   /* const DLPackExchangeAPI * of torch.Tensor */
-    bool torch_looked;
+    PyTypeObject *ir_type;                                /* of t_ir.c */
+    PyTypeObject *hip_type, *binary_type, *launcher_type; /* of t_device.c, t_binary.c, t_launch.c */
+    PyObject *devices[2];                                 /* Hip objects by TlHipKind once opened */
+    PyObject *sim_path;                                   /* str: where libtilelang_sim.so is */
+    bool at_exit; /* the interpreter ends: HIP may be gone, nothing is unloaded any more */
+    /* the type that gave its exchange table last (a strong reference) and the table */
+    PyTypeObject *exchange_type;
+    const void *exchange_api;
+    bool exchange_neg; /* its objects have is_neg() */
 } TlPyState;
 
 TlPyState *tl_py_state(PyObject *module);
