@@ -23,6 +23,44 @@
 static const char TRIPLE[] = "amdgcn-amd-amdhsa";
 static pthread_once_t llvm_once = PTHREAD_ONCE_INIT;
 
+/* Idle target machines. One holds tables that LLVM computes at first use (aliases of registers: 3 ms of a
+ * compilation), so they are kept; which one is taken makes no difference to the output. A lock that is held
+ * is never waited for (after a fork its holder may be gone): then a new machine is made. */
+enum { POOL_SIZE = 4 };
+static struct {
+    pthread_mutex_t lock;
+    LLVMTargetMachineRef idle[TL_TARGET__COUNT][POOL_SIZE];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static LLVMTargetMachineRef
+pool_take(TlTargetId id)
+{
+    LLVMTargetMachineRef tm = NULL;
+    if (pthread_mutex_trylock(&pool.lock) != 0)
+        return NULL;
+    for (int i = 0; i < POOL_SIZE && !tm; i++) {
+        tm = pool.idle[id][i];
+        pool.idle[id][i] = NULL;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return tm;
+}
+
+static void
+pool_give(TlTargetId id, LLVMTargetMachineRef tm)
+{
+    if (pthread_mutex_trylock(&pool.lock) == 0) {
+        for (int i = 0; i < POOL_SIZE && tm; i++)
+            if (!pool.idle[id][i]) {
+                pool.idle[id][i] = tm;
+                tm = NULL;
+            }
+        pthread_mutex_unlock(&pool.lock);
+    }
+    if (tm)
+        LLVMDisposeTargetMachine(tm);
+}
+
 static void
 init_llvm(void)
 {
@@ -86,10 +124,13 @@ job_open(Job *j)
     LLVMTargetRef t;
     char *message = NULL;
     pthread_once(&llvm_once, init_llvm);
-    if (LLVMGetTargetFromTriple(TRIPLE, &t, &message))
-        return llvm_error(j, message);
-    j->tm = LLVMCreateTargetMachine(t, TRIPLE, j->target->name, "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                    LLVMCodeModelDefault);
+    j->tm = pool_take(j->target->id);
+    if (!j->tm) {
+        if (LLVMGetTargetFromTriple(TRIPLE, &t, &message))
+            return llvm_error(j, message);
+        j->tm = LLVMCreateTargetMachine(t, TRIPLE, j->target->name, "", LLVMCodeGenLevelLess, LLVMRelocPIC,
+                                        LLVMCodeModelDefault);
+    }
     j->ctx = LLVMContextCreate();
     if (!j->tm || !j->ctx)
         return tl_error(j->diag, (TlLoc){0}, TL_E_LLVM, "no target machine");
@@ -105,7 +146,7 @@ job_close(Job *j)
     if (j->ctx)
         LLVMContextDispose(j->ctx);
     if (j->tm)
-        LLVMDisposeTargetMachine(j->tm);
+        pool_give(j->target->id, j->tm);
     j->mod = NULL;
     j->ctx = NULL;
     j->tm = NULL;
