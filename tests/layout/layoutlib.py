@@ -392,7 +392,9 @@ def dot_layout(dot: Dot, which: int) -> Layout:
     return out
 
 
-def blocked(shape: tuple[int, ...], minor: int, elem_bytes: int, wave: int, waves: int, rows: int = 1, vec: int = 16) -> Layout:
+def blocked(
+    shape: tuple[int, ...], minor: int, elem_bytes: int, wave: int, waves: int, rows: int = 1, vec: int = 16
+) -> Layout:
     """tl_layout_blocked."""
     b, out = Blocked(len(shape), (C.c_uint32 * 4)(*shape), minor, elem_bytes, vec, wave, waves, rows), Layout()
     if not lib().tl_layout_blocked(C.byref(b), C.byref(out)):
@@ -479,4 +481,6 @@ def max_conflicts(chip: str, m: LdsMap, access: Access, vec: int) -> int:
     for i in range(vec):  # the vector really is one run
         assert np.array_equal(a[i::vec], first + i * m.elem_bytes)
     assert not (first % width).any()
-    return max(conflicts(chip, access.op, width, first[r, :, w]) for r in range(first.shape[0]) for w in range(first.shape[2]))
+    return max(
+        conflicts(chip, access.op, width, first[r, :, w]) for r in range(first.shape[0]) for w in range(first.shape[2])
+    )

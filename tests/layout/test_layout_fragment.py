@@ -1,7 +1,7 @@
 """Fragments of matrix instructions against recorded lane maps, and whole tiles against plain matrix products."""
 
-import ctypes as C
 import csv
+import ctypes as C
 import gzip
 import random
 import re
@@ -112,7 +112,7 @@ def test_a_and_b_agree_on_k() -> None:
 
 
 def matmul_by_slices(d: tl.Dot, rng: np.random.Generator) -> None:
-    """Runs the tile product instruction by instruction on NumPy, with each instruction's own fragments, and compares with A @ B."""
+    """Runs the tile product instruction by instruction with the fragments of each, and compares with A @ B."""
     lib, m = tl.lib(), d.mma.contents
     layouts = {f: tl.dot_layout(d, f) for f in (tl.A, tl.B, tl.CD)}
     tabs = {f: tl.table(x, "reg", "lane", "wave") for f, x in layouts.items()}

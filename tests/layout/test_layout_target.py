@@ -79,7 +79,9 @@ def test_register_occupancy(chip: str, rows: dict[int, int]) -> None:
         o = tl.lib().tl_occupancy(t, vgprs, regs - vgprs, 0, 1)
         assert o.reg_waves == waves, regs
         assert o.waves_per_simd == waves
-        assert tl.lib().tl_limit_name(o.limit) == (b"wave slots" if waves == t.contents.max_waves_simd else b"registers")
+        assert tl.lib().tl_limit_name(o.limit) == (
+            b"wave slots" if waves == t.contents.max_waves_simd else b"registers"
+        )
         budget = tl.lib().tl_target_reg_budget(t, waves)
         assert regs <= budget
         if waves < t.contents.max_waves_simd:
@@ -155,7 +157,7 @@ def test_mma_lookup() -> None:
 
 
 def test_rates() -> None:
-    """Peak f16 rates: 256 multiply-adds a cycle and matrix core on gfx942 (1307 TFLOP/s), twice that on gfx950, half on gfx90a."""
+    """f16: 256 multiply-adds a cycle and matrix core on gfx942 (1307 TFLOP/s), 512 on gfx950, 128 on gfx90a."""
     lib = tl.lib()
     for name, chip, macs in (
         ("mfma_32x32x8_f16", "gfx942", 256),
@@ -182,7 +184,7 @@ def llvm_type(t: str) -> str:
 @pytest.mark.skipif(LLC is None, reason="llc (LLVM 22) not installed")
 @pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_intrinsics_select(chip: str) -> None:
-    """Every row of a chip compiles through LLVM with the operand types of the table, and to an instruction of that shape."""
+    """Every row of a chip compiles through LLVM with the table's operand types, to an instruction of that shape."""
     t = tl.target(chip).contents
     rows = [m for m in tl.all_mmas() if m.passes[t.id]]
     lines, decls = [], set()
@@ -210,7 +212,9 @@ def test_intrinsics_select(chip: str) -> None:
             f"  %d = call {c} @{name}({args})\n  store {c} %d, ptr addrspace(1) %p\n  ret void\n}}"
         )
     ir = "\n".join(sorted(decls) + lines)
-    run = subprocess.run([LLC, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={chip}", "-O0", "-o", "-"], input=ir, capture_output=True, text=True)
+    run = subprocess.run(
+        [LLC, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={chip}", "-O0", "-o", "-"], input=ir, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stderr[:2000]
     bodies = re.split(r"^k\d+:", run.stdout, flags=re.M)[1:]
     assert len(bodies) == len(rows)
