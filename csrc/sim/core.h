@@ -1,0 +1,461 @@
+/* core.h - inside of the execution core: records, waves, groups, and the tables that bodies come from.
+ *
+ * Register file: row r of a wave is v[r * 64 .. + 63], lanes contiguous; rows 0..255 are VGPRs, 256..511
+ * AGPRs. A 64-bit operand is two rows that follow each other. Scalars are addressed by operand code; exec is
+ * s[126], vcc s[106], m0 s[124] on every architecture (the decoder's codes are mapped when a record is made).
+ * VALU operations are "kernels" that compute all 64 lanes from whole rows; wrappers ("bodies") resolve
+ * operands, apply modifiers and blend by EXEC. Kernels exist once a host level, wrappers once.
+ */
+#ifndef TL_SIM_CORE_H
+#define TL_SIM_CORE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include "sim/exec.h"
+
+enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
+enum { S_FLAT_SCRATCH = 102, S_XNACK = 104, S_VCC = 106, S_M0 = 124, S_NULL = 125, S_EXEC = 126 };
+
+typedef struct SimWave SimWave;
+typedef struct SimRec SimRec;
+typedef const SimRec *(*SimBody)(SimWave *w,
+                                 const SimRec *r); /* next record, NULL = stop (w->stop says why) */
+
+/* Context of a kernel: what is not a row. */
+typedef struct SimK {
+    const uint32_t *cin; /* carry in, select mask, vcc of div_fmas, as a row of 0 / ~0 */
+    uint64_t mask_out;   /* carry out, comparison result */
+    uint8_t co[64];      /* the same, one byte a lane */
+    uint32_t imm;
+    uint32_t mode;
+} SimK;
+typedef void (*SimKern)(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, SimK *x);
+
+typedef enum SrcKind { SRC_NONE, SRC_V, SRC_S, SRC_S64, SRC_C, SRC_X } SrcKind;
+typedef struct SimSrc {
+    uint8_t kind, n; /* n: dwords */
+    uint16_t idx;    /* row, scalar code, or index into the constants */
+} SimSrc;
+
+typedef struct SimRange { /* registers of one file that an instruction touches */
+    uint16_t start;
+    uint8_t n, cls; /* cls: source position 0..2, or 7 for anything else */
+} SimRange;
+
+typedef enum PoisonRule {             /* how undefinedness goes through a VALU instruction */
+                          POI_LANE,   /* lane by lane: destination = or of sources */
+                          POI_NONE,   /* the body does it itself, or there is none */
+                          POI_SELECT, /* v_cndmask */
+                          POI_MASK,   /* VOPC: to the bits of a lane mask */
+                          POI_READLANE,
+                          POI_WRITELANE,
+                          POI_READFIRST,
+                          POI_SWAP,
+                          POI_CARRY,
+                          POI_SALU, /* any poisoned bit poisons all of the destination */
+                          POI_SALU_AND,
+                          POI_SALU_OR,
+                          POI_SALU_XOR,
+                          POI_SALU_MOV,
+                          POI_SALU_SEL,
+                          POI_SALU_ANDN2,
+                          POI_SALU_ORN2,
+                          POI_MFMA,
+                          POI_DEFINED /* result is always defined */
+} PoisonRule;
+
+typedef enum HazClass { /* producer and consumer classes of the wait-state table */
+                        HZ_NONE,
+                        HZ_VALU,
+                        HZ_TRANS,
+                        HZ_PARTIAL,
+                        HZ_DOT,
+                        HZ_XDL,
+                        HZ_SGEMM,
+                        HZ_DGEMM4,
+                        HZ_DGEMM16,
+                        HZ_VMEM,
+                        HZ_DS,
+                        HZ_SALU
+} HazClass;
+
+typedef struct SimExt { /* cold part of a record: the decoded instruction and what checks want to know */
+    IsaInst in;
+    const struct SimOpDesc *desc;
+    SimRange vread[6], vwrite[3], sread[6], swrite[4];
+    uint8_t nvread, nvwrite, nsread, nswrite;
+    uint8_t poison, haz, passes, is_dpp;
+    uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
+                                                             entries that form an address */
+    uint8_t mem_bytes, mem_kind;
+    const void *mfma;
+} SimExt;
+
+struct SimRec { /* 64 bytes */
+    SimBody body;
+    union {
+        SimKern fn;
+        const void *p;
+    };
+    SimExt *ext;
+    SimSrc src[4];
+    uint16_t dst, dst2;
+    int32_t imm;
+    uint8_t size; /* dwords to the next instruction */
+    uint8_t ndst; /* dwords of the destination */
+    uint8_t fl, fl2;
+    uint16_t op;
+    uint16_t aux;
+};
+
+/* ---- VALU operations
+ * ------------------------------------------------------------------------------------------- */
+
+typedef enum KType {
+    KT_NONE,
+    KT_B32,
+    KT_U32,
+    KT_I32,
+    KT_F32,
+    KT_B64,
+    KT_U64,
+    KT_I64,
+    KT_F64,
+    KT_U16,
+    KT_I16,
+    KT_F16,
+    KT_P16 /* packed i16 */,
+    KT_PF16,
+    KT_PF32,
+    KT_MASK,
+    KT_B16,
+    KT_MIX
+} KType;
+
+enum { /* SimOpDesc.flags */
+       OPF_FMAC = 1,
+       OPF_TRANS = 2,
+       OPF_DOT = 4,
+       OPF_CIN = 8,
+       OPF_COUT = 16,
+       OPF_CMPX = 32,
+       OPF_KEEPHI = 64 /* VOP3 16-bit result
+keeps the other half */
+       ,
+       OPF_PACKED = 128,
+       OPF_IMMK = 256 /* fmamk/fmaak */,
+       OPF_MIX = 512,
+       OPF_DSTHALF = 1024,
+       OPF_INTSAT = 2048,
+       OPF_OPSELB = 4096 /* op_sel picks bytes or words by the kernel itself */,
+       OPF_OLD = 8192 /* kernel reads old destination as c */
+};
+
+typedef struct SimOpDesc {
+    const char *name;
+    uint8_t nsrc, dt, t[3];
+    uint16_t flags;
+} SimOpDesc;
+
+/* Enumerators K_v_add_f32 ... of all kernels. */
+typedef enum SimKernId {
+#define KERN(name, nsrc, dt, ta, tb, tc, flags, ...) K_##name,
+#include "sim/kernels.def"
+#undef KERN
+    K_COUNT
+} SimKernId;
+extern const SimOpDesc sim_kern_desc[K_COUNT];
+
+/* One matrix instruction, as rows. Operands A and B are decoded to T[e * 64 + lane] (e = element in the
+ * lane); element (k, i) of A is A[koff[k] + i], of B likewise. A segment is a row of n accumulators in the
+ * register file. */
+enum { MMA_MAXK = 64, MMA_MAXSEG = 64 };
+typedef struct SimMma {
+    uint16_t n, k, nseg, ea, eb;             /* columns, depth, segments, elements a lane of A and B */
+    uint16_t na, nb, nd;                     /* registers of A, B, C and D */
+    uint8_t type, sparse, blocks, m, fa, fb; /* MT_*; fa, fb: bf8 flags */
+    uint16_t koff[MMA_MAXK];                 /* for B (and A when dense) */
+    uint16_t kaoff[MMA_MAXK];                /* sparse: stored elements of A */
+    uint16_t seg_d[MMA_MAXSEG], seg_a[MMA_MAXSEG], seg_b[MMA_MAXSEG];
+} SimMma;
+enum { MT_F32, MT_XF32, MT_F16, MT_BF16, MT_FP8, MT_I8, MT_F64 };
+
+typedef struct SimHostOps { /* everything that is built once a host level */
+    const SimKern *kern;    /* [K_COUNT] */
+    void (*mma_f32)(float *d, const float *a, const float *b, const SimMma *m);
+    void (*mma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m);
+    /* idx[i * 32 + q]: dense k of stored element q of row i */
+    void (*smma_f32)(float *d, const float *a, const float *b, const SimMma *m, const uint8_t *idx);
+    void (*smma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m, const uint8_t *idx);
+    void (*half_rows)(float *out, const uint32_t *row, uint32_t hi, uint32_t bf16); /* 64 halves to floats */
+    void (*lut_rows)(float *out, const uint32_t *row, uint32_t byte, const float *lut);
+} SimHostOps;
+extern const SimHostOps sim_host_base, sim_host_avx2, sim_host_avx512;
+const SimHostOps *sim_host_ops(void);
+
+/* ---- code
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+enum { MODE_PLAIN, MODE_ODD, MODE_CLASSES };
+struct SimCode {
+    TlAlloc alloc;
+    TlArena arena;
+    IsaArch arch;
+    bool wave64;
+    uint64_t base, size;
+    uint32_t nrec;
+    SimRec *recs[MODE_CLASSES]; /* MODE_ODD: made on demand */
+    uint32_t **consts;          /* rows of 128: 64 x low dword, 64 x high dword */
+    uint32_t nconst;
+    uint32_t *op_index; /* isa op -> 1 + index of the body table */
+    int lock;
+    const SimHostOps *host;
+    TlMap const_map;
+};
+/* Makes the record at r (of table `cls`); never fails: an unknown instruction gets a body that faults. */
+void sim_code_decode(SimCode *c, uint32_t cls, SimRec *r);
+SimRec *sim_code_table(SimCode *c, uint32_t cls); /* NULL: out of memory */
+
+/* ---- waves
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef enum WaveStop { ST_RUN, ST_BARRIER, ST_END, ST_SLEEP, ST_FAULT } WaveStop;
+
+enum {
+    SIM_STATE_CHECKS = 1 << SIM_CHECK_INIT | 1 << SIM_CHECK_RACE | 1 << SIM_CHECK_WAIT |
+                       1 << SIM_CHECK_HAZARD | 1 << SIM_CHECK_BARRIER
+};
+enum { LDSLOG = 64 };
+typedef struct SimLdsOp { /* one LDS access that may still be in flight */
+    uint32_t seq;         /* number in its counter; kind tells which */
+    uint8_t kind;         /* 0 none, 1 lgkm, 2 vm (load to LDS), 3 flat */
+    uint8_t write, nacc, bytes;
+    uint32_t pc, epoch;
+    uint64_t exec;
+    uint32_t lo, hi;
+    uint32_t addr[64], addr2[64];
+} SimLdsOp;
+
+typedef struct SimChk { /* state of the checked variant, one a wave */
+    uint64_t vp[ROWS];  /* poisoned lanes of a row */
+    uint32_t sp[128];   /* poisoned bits of a scalar */
+    bool scc_p;
+    uint8_t vflag[ROWS + 64], sflag[128 + 64];
+    /* pending results */
+    uint32_t vseq[ROWS], sseq[128];
+    uint8_t vkind[ROWS]; /* PEND_* */
+    uint32_t vpc[ROWS], spc[128];
+    uint32_t vm_issued, vm_done;
+    uint32_t lds_issued, lds_done; /* in order among themselves */
+    uint32_t smem_out, flat_out;
+    uint32_t lgkm_out_epoch; /* all scalar loads up to this number are done */
+    uint32_t smem_issued, smem_done, flat_issued, flat_done;
+    /* wait states */
+    uint32_t now;                     /* wait states so far */
+    uint32_t vtime[ROWS];             /* last VALU or MFMA write */
+    uint32_t stime[128];              /* last VALU write of a scalar */
+    uint8_t vprod[ROWS], vpass[ROWS]; /* HazClass and passes of that write */
+    uint32_t ctime[ROWS];             /* last MFMA that reads the row as C */
+    uint8_t cpass[ROWS];
+    uint32_t sdtime[ROWS]; /* last wide store that reads the row */
+    uint8_t sdneed[ROWS];
+    uint32_t execv_time, m0_time, vcc_time, setreg_time, exec_valu_time;
+    uint32_t last_setreg;
+    uint32_t mfma_until; /* no MFMA or dot hazard can exist after this time */
+    uint32_t vdottime[ROWS];
+    SimLdsOp log[LDSLOG];
+    uint32_t nlog;
+    uint32_t dma_out; /* loads to LDS not waited for */
+} SimChk;
+enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
+enum { PEND_NONE, PEND_VM, PEND_LDS, PEND_SMEM, PEND_FLAT };
+
+typedef struct SimScratchRows {
+    uint32_t t[4][128], d[128];
+} SimScratchRows;
+
+struct SimWave {
+    _Alignas(64) uint32_t s[128];
+    _Alignas(64) uint32_t mask[64]; /* EXEC as 0 / ~0, valid when mask_exec == exec */
+    uint64_t mask_exec;
+    uint32_t *v;
+    const SimRec *rec, *recs;
+    SimCode *code;
+    SimGroup *g;
+    SimMemPort *port;
+    SimStats *stats;
+    SimChk *chk; /* NULL in the plain variant */
+    uint32_t scc, mode, mode_cls;
+    uint32_t index; /* in the workgroup */
+    WaveStop stop;
+    uint8_t *scratch, *scratch_init; /* lane l at l * (scratch_wave / 64) */
+    uint64_t icount;
+    uint32_t trapsts;
+    uint32_t gpr_idx; /* S_SET_GPR_IDX state: bit 31 on, [3:0] mode */
+    SimRaceWave race;
+    uint32_t barrier_epoch;
+    uint64_t live_exec; /* lanes that exist */
+};
+
+struct SimGroup {
+    TlAlloc alloc;
+    const SimLaunchInfo *info;
+    uint32_t nwaves, wave_size;
+    SimWave *waves;
+    uint32_t *regs;
+    uint8_t *lds;
+    uint32_t lds_bytes;
+    uint8_t *scratch;
+    uint64_t scratch_wave;
+    SimChk *chk;
+    uint32_t checks;
+    uint32_t wg[3];
+    uint64_t linear;
+    uint32_t cur;          /* next wave to run */
+    uint64_t rng;          /* 0: waves in order */
+    uint8_t *scratch_init; /* one byte a byte: 1 = written */
+    uint32_t epoch;        /* barriers passed */
+    bool ended;            /* by a fault */
+    bool own_exec;         /* sim_exec_bytes */
+    SimFault *capture;
+    /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
+    uint8_t *lds_wr, *lds_rd, *lds_init;
+    uint32_t sh_lo, sh_hi; /* touched part of the shadow */
+};
+
+static inline uint64_t
+get64(const uint32_t *p)
+{
+    uint64_t r;
+    memcpy(&r, p, 8);
+    return r;
+}
+static inline void
+put64(uint32_t *p, uint64_t v)
+{
+    memcpy(p, &v, 8);
+}
+#define EXEC(w)        get64((w)->s + S_EXEC)
+#define SET_EXEC(w, x) put64((w)->s + S_EXEC, (x))
+#define ROW(w, r)      ((w)->v + (size_t)(r) * LANES)
+#define LIKELY(x)      __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)    __builtin_expect(!!(x), 0)
+#define NEXT(r)        ((r) + (r)->size)
+
+/* Bits as a row of 0 / ~0. */
+void sim_mask_expand(uint64_t bits, uint32_t *row);
+/* EXEC as such a row. */
+void sim_mask_rebuild(SimWave *w, uint64_t exec);
+static inline const uint32_t *
+exec_mask(SimWave *w, uint64_t exec)
+{
+    if (w->mask_exec != exec)
+        sim_mask_rebuild(w, exec);
+    return w->mask;
+}
+
+static inline uint64_t
+rec_pc(const SimWave *w, const SimRec *r)
+{
+    return w->code->base + (uint64_t)(r - w->recs) * 4;
+}
+
+/* Scalar operand values. */
+uint32_t sim_src_special(SimWave *w, uint32_t code, uint32_t *hi);
+static inline uint32_t
+s32(SimWave *w, SimSrc s)
+{
+    if (LIKELY(s.kind == SRC_S || s.kind == SRC_S64))
+        return w->s[s.idx];
+    if (s.kind == SRC_C)
+        return w->code->consts[s.idx][0];
+    uint32_t hi;
+    return sim_src_special(w, s.idx, &hi);
+}
+static inline uint64_t
+s64(SimWave *w, SimSrc s)
+{
+    if (LIKELY(s.kind == SRC_S || s.kind == SRC_S64))
+        return get64(w->s + s.idx);
+    if (s.kind == SRC_C)
+        return w->code->consts[s.idx][0] | (uint64_t)w->code->consts[s.idx][64] << 32;
+    uint32_t hi, lo = sim_src_special(w, s.idx, &hi);
+    return lo | (uint64_t)hi << 32;
+}
+
+/* The row of a VALU source; scalars are spread into tmp (128 dwords). */
+const uint32_t *sim_row_slow(SimWave *w, SimSrc s, uint32_t *tmp);
+static inline const uint32_t *
+src_row(SimWave *w, SimSrc s, uint32_t *tmp)
+{
+    if (LIKELY(s.kind == SRC_V))
+        return ROW(w, s.idx);
+    if (s.kind == SRC_C)
+        return w->code->consts[s.idx];
+    return sim_row_slow(w, s, tmp);
+}
+
+/* ---- faults
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Reports; returns true when the wave may go on. A false return has set w->stop. */
+bool sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lanes, uint64_t addr,
+               uint32_t other_wave, uint64_t other_pc, const char *fmt, ...) TL_PRINTF(9, 10);
+const SimRec *sim_fault_illegal(SimWave *w, const SimRec *r, const char *why);
+/* "4 bytes after the end of ...": where an address is. */
+void sim_describe(SimWave *w, uint64_t addr, uint32_t n, char *text, size_t cap);
+/* Asks the race shadow of the launch; reports. */
+void sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes,
+                     SimAccess kind);
+static inline bool
+checking(const SimWave *w, SimCheck c)
+{
+    return (w->g->checks >> c) & 1;
+}
+
+/* ---- body families (each sets up rec from ext->in; false = this file does not know the instruction)
+ * ------------------ */
+
+typedef struct SimBuild {
+    SimCode *code;
+    SimRec *r;
+    SimExt *x;
+    const IsaInst *in;
+    const char *name;
+    uint32_t cls;
+    bool failed;   /* out of memory */
+    uint32_t kern; /* 1 + SimKernId, 0 = none */
+    int64_t index; /* dword of the code */
+} SimBuild;
+SimSrc sim_build_const(SimBuild *b, uint64_t v);
+uint16_t sim_build_sreg(const SimBuild *b, const IsaOpnd *o);
+SimSrc sim_build_src(SimBuild *b, const IsaOpnd *o);
+/* nth operand that is read (ISA_READ) and not a destination, or NULL. */
+const IsaOpnd *sim_build_read(const SimBuild *b, uint32_t nth);
+bool sim_build_salu(SimBuild *b);
+bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
+bool sim_build_smem(SimBuild *b);
+bool sim_build_valu(SimBuild *b);
+bool sim_build_lane(SimBuild *b); /* readlane, swap and other VALU with bodies of their own */
+bool sim_build_mfma(SimBuild *b);
+bool sim_build_ds(SimBuild *b);
+bool sim_build_vmem(SimBuild *b);
+
+/* ---- checked variant
+ * --------------------------------------------------------------------------------------------------- */
+
+void sim_chk_prepare(SimBuild *b); /* ranges and classes of ext */
+void sim_chk_reset(SimWave *w);
+bool sim_chk_before(SimWave *w, const SimRec *r); /* false: stop */
+void sim_chk_after(SimWave *w, const SimRec *r);  /* after the body ran */
+void sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
+                 bool dma);
+uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint32_t part);
+void sim_chk_barrier(SimGroup *g);
+void sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm);
+void sim_chk_wave_end(SimWave *w);
+
+#endif

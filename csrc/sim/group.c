@@ -1,0 +1,584 @@
+/* group.c - resident workgroups: creation, initial registers, the run loops, barriers, faults; and one wave on given
+ * bytes for tests.
+ */
+#include "sim/core.h"
+
+static void *
+galloc(const TlAlloc *a, size_t n)
+{
+    uint8_t *p = a->realloc(a->self, NULL, 0, n + 128);
+    if (!p)
+        return NULL;
+    memset(p, 0, n + 128);
+    uint8_t *q = (uint8_t *)(((uintptr_t)p + 127) & ~(uintptr_t)63); /* the byte before q tells the shift */
+    q[-1] = (uint8_t)(q - p);
+    return q;
+}
+static void
+gfree(const TlAlloc *a, void *q, size_t n)
+{
+    if (q)
+        a->realloc(a->self, (uint8_t *)q - ((uint8_t *)q)[-1], n + 128, 0);
+}
+
+static uint32_t
+round_up(uint32_t x, uint32_t n)
+{
+    return (x + n - 1) / n * n;
+}
+
+static size_t
+wave_reg_bytes(void)
+{
+    return (size_t)ROWS * LANES * 4;
+}
+
+static bool
+alloc_waves(SimGroup *g, uint32_t n)
+{
+    g->nwaves = n;
+    g->waves = galloc(&g->alloc, sizeof(SimWave) * n);
+    g->regs = galloc(&g->alloc, wave_reg_bytes() * n);
+    if (g->checks & SIM_STATE_CHECKS)
+        g->chk = galloc(&g->alloc, sizeof(SimChk) * n);
+    if (!g->waves || !g->regs || ((g->checks & SIM_STATE_CHECKS) && !g->chk))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        SimWave *w = &g->waves[i];
+        w->g = g;
+        w->index = i;
+        w->v = g->regs + (size_t)i * ROWS * LANES;
+        w->chk = g->chk ? &g->chk[i] : NULL;
+    }
+    return true;
+}
+
+static bool
+alloc_lds(SimGroup *g, uint32_t bytes)
+{
+    g->lds_bytes = bytes;
+    g->lds = galloc(&g->alloc, bytes + 64u);
+    if (!g->lds)
+        return false;
+    if (g->checks & (1u << SIM_CHECK_RACE)) {
+        g->lds_wr = galloc(&g->alloc, bytes + 64u);
+        g->lds_rd = galloc(&g->alloc, bytes + 64u);
+        if (!g->lds_wr || !g->lds_rd)
+            return false;
+    }
+    if (g->checks & (1u << SIM_CHECK_INIT)) {
+        g->lds_init = galloc(&g->alloc, bytes + 64u);
+        if (!g->lds_init)
+            return false;
+    }
+    return true;
+}
+
+SimGroup *
+sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
+{
+    const TlAlloc *a = alloc ? alloc : &tl_alloc_libc;
+    SimGroup *g = galloc(a, sizeof *g);
+    if (!g)
+        return NULL;
+    g->alloc = *a;
+    g->info = info;
+    g->wave_size = info->wave64 ? 64 : 32;
+    g->checks = info->checks;
+    uint32_t threads = info->block[0] * info->block[1] * info->block[2];
+    uint32_t n = (threads + g->wave_size - 1) / g->wave_size;
+    g->scratch_wave = (uint64_t)round_up(info->scratch_bytes, 16) * LANES;
+    bool ok = n && alloc_waves(g, n) && alloc_lds(g, info->lds_bytes);
+    if (ok && g->scratch_wave) {
+        g->scratch = galloc(&g->alloc, g->scratch_wave * n);
+        ok = g->scratch != NULL;
+        if (ok && (g->checks & (1u << SIM_CHECK_INIT))) {
+            g->scratch_init = galloc(&g->alloc, g->scratch_wave * n);
+            ok = g->scratch_init != NULL;
+        }
+    }
+    if (!ok) {
+        sim_group_free(g);
+        return NULL;
+    }
+    return g;
+}
+
+void
+sim_group_free(SimGroup *g)
+{
+    if (!g)
+        return;
+    TlAlloc a = g->alloc;
+    for (uint32_t i = 0; g->waves && i < g->nwaves; i++)
+        sim_race_wave_end(&g->waves[i].race);
+    gfree(&a, g->waves, sizeof(SimWave) * g->nwaves);
+    gfree(&a, g->regs, wave_reg_bytes() * g->nwaves);
+    gfree(&a, g->chk, sizeof(SimChk) * g->nwaves);
+    gfree(&a, g->lds, g->lds_bytes + 64u);
+    gfree(&a, g->lds_wr, g->lds_bytes + 64u);
+    gfree(&a, g->lds_rd, g->lds_bytes + 64u);
+    gfree(&a, g->lds_init, g->lds_bytes + 64u);
+    gfree(&a, g->scratch, g->scratch_wave * g->nwaves);
+    gfree(&a, g->scratch_init, g->scratch_wave * g->nwaves);
+    gfree(&a, g, sizeof *g);
+}
+
+uint32_t
+sim_group_wave_count(const SimGroup *g)
+{
+    return g->nwaves;
+}
+
+uint64_t
+sim_group_wave_pc(const SimGroup *g, uint32_t wave, uint32_t *state)
+{
+    const SimWave *w = &g->waves[wave];
+    switch (w->stop) {
+    case ST_RUN:
+    case ST_FAULT:
+        *state = 0;
+        break;
+    case ST_BARRIER:
+        *state = 1;
+        break;
+    case ST_END:
+        *state = 2;
+        break;
+    case ST_SLEEP:
+        *state = 3;
+        break;
+    }
+    return w->rec ? rec_pc(w, w->rec) : 0;
+}
+
+/* ---- initial state --------------------------------------------------------------------------------------------- */
+
+/* Mode register from rsrc1: round and denorm modes, dx10_clamp, ieee. */
+static uint32_t
+mode_of(uint32_t rsrc1)
+{
+    return ((rsrc1 >> 12) & 0xff) | ((rsrc1 >> 21) & 1) << 8 | ((rsrc1 >> 23) & 1) << 9 |
+           ((rsrc1 >> 26) & 1) << 23;
+}
+
+static void
+define_s(SimWave *w, uint32_t reg, uint32_t n)
+{
+    if (w->chk)
+        for (uint32_t k = 0; k < n; k++) {
+            w->chk->sp[reg + k] = 0;
+            w->chk->sflag[reg + k] &= (uint8_t)~VF_POISON;
+        }
+}
+
+static uint32_t
+put_s64(SimWave *w, uint32_t reg, uint64_t v)
+{
+    put64(w->s + reg, v);
+    define_s(w, reg, 2);
+    return reg + 2;
+}
+static uint32_t
+put_s32(SimWave *w, uint32_t reg, uint32_t v)
+{
+    w->s[reg] = v;
+    define_s(w, reg, 1);
+    return reg + 1;
+}
+
+/* User and system SGPRs in the order of the kernel descriptor. */
+static void
+init_sgprs(SimGroup *g, SimWave *w)
+{
+    const SimLaunchInfo *in = g->info;
+    uint32_t s = 0, p = in->properties, user = (in->rsrc2 >> 1) & 31;
+    if (p & 1)
+        s += 4;
+    if (p & 2)
+        s = put_s64(w, s, in->dispatch_ptr);
+    if (p & 4)
+        s = put_s64(w, s, in->queue_ptr);
+    if (p & 8)
+        s = put_s64(w, s, in->kernarg);
+    if (p & 16)
+        s = put_s64(w, s, in->dispatch_id);
+    if (p & 32)
+        s = put_s64(w, s, 0);
+    if (p & 64)
+        s = put_s32(w, s, in->scratch_bytes);
+    for (uint32_t k = 0; k < in->preload_length && s < 16; k++) {
+        uint32_t v = 0;
+        if (in->kernarg)
+            memcpy(&v, (const uint8_t *)(uintptr_t)in->kernarg + 4 * (in->preload_offset + k), 4);
+        s = put_s32(w, s, v);
+    }
+    s = user > s ? user : s;
+    for (uint32_t d = 0; d < 3; d++)
+        if ((in->rsrc2 >> (7 + d)) & 1)
+            s = put_s32(w, s, g->wg[d]);
+    if ((in->rsrc2 >> 10) & 1)
+        s = put_s32(w, s, w->index);
+    if (in->rsrc2 & 1)
+        put_s32(w, s, 0);
+    put64(w->s + S_FLAT_SCRATCH, 0);
+    define_s(w, S_FLAT_SCRATCH, 2);
+}
+
+static void
+init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
+{
+    const SimLaunchInfo *in = g->info;
+    uint32_t threads = dim[0] * dim[1] * dim[2], first = w->index * g->wave_size;
+    memset(w->s, 0, sizeof w->s);
+    uint32_t granules = (in->rsrc1 & 63) + 1, total = granules * 8, acc = ((in->rsrc3 & 63) + 1) * 4;
+    uint32_t arch = TL_MIN(acc, total), nacc = total > acc ? TL_MIN(total - acc, 256u) : 0;
+    memset(w->v, 0, (size_t)TL_MIN(arch, 256u) * LANES * 4);
+    memset(ROW(w, ROW_AGPR), 0, (size_t)nacc * LANES * 4);
+    w->code = in->code;
+    w->mode = mode_of(in->rsrc1);
+    w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
+    w->recs = sim_code_table(in->code, w->mode_cls);
+    w->rec = w->recs ? w->recs + (in->entry - in->code->base) / 4 : NULL;
+    w->scc = 0;
+    w->trapsts = 0;
+    w->icount = 0;
+    w->stop = w->rec ? ST_RUN : ST_FAULT;
+    w->scratch = g->scratch ? g->scratch + g->scratch_wave * w->index : NULL;
+    w->scratch_init = g->scratch_init ? g->scratch_init + g->scratch_wave * w->index : NULL;
+    uint32_t n = threads > first ? TL_MIN(threads - first, g->wave_size) : 0;
+    w->live_exec = n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+    SET_EXEC(w, w->live_exec);
+    sim_mask_rebuild(w, w->live_exec);
+    if (!n)
+        w->stop = ST_END;
+    if (w->chk)
+        sim_chk_reset(w);
+    init_sgprs(g, w);
+    uint32_t ids = (in->rsrc2 >> 11) & 3;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t t = first + l, x = t % dim[0], y = t / dim[0] % dim[1], z = t / (dim[0] * dim[1]);
+        w->v[l] = x | (ids >= 1 ? y << 10 : 0) | (ids >= 2 ? z << 20 : 0);
+    }
+    sim_race_wave_end(&w->race);
+    memset(&w->race, 0, sizeof w->race);
+    w->race.workgroup = (uint32_t)g->linear;
+    w->race.wave = w->index;
+}
+
+void
+sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear)
+{
+    const SimLaunchInfo *in = g->info;
+    uint32_t id[3] = {x, y, z}, dim[3];
+    for (uint32_t d = 0; d < 3; d++) {
+        g->wg[d] = id[d];
+        dim[d] = in->partial[d] && id[d] + 1 == in->grid[d] ? in->partial[d] : in->block[d];
+    }
+    g->linear = linear;
+    g->epoch = 0;
+    g->ended = false;
+    g->cur = 0;
+    g->rng = in->seed ? (in->seed + linear) * UINT64_C(0x9e3779b97f4a7c15) | 1 : 0;
+    memset(g->lds, 0, g->lds_bytes);
+    if (g->lds_wr) {
+        memset(g->lds_wr, 0, g->lds_bytes);
+        memset(g->lds_rd, 0, g->lds_bytes);
+    }
+    if (g->lds_init)
+        memset(g->lds_init, 0, g->lds_bytes);
+    if (g->scratch_init)
+        memset(g->scratch_init, 0, g->scratch_wave * g->nwaves);
+    g->sh_lo = UINT32_MAX;
+    g->sh_hi = 0;
+    for (uint32_t i = 0; i < g->nwaves; i++)
+        init_wave(g, &g->waves[i], dim);
+}
+
+/* ---- run loops -------------------------------------------------------------------------------------------------- */
+
+/* Decodes on first execution, keeps the place where a body stopped. */
+#define RUN_LOOP(before, after)                                                                                  \
+    const SimRec *r = w->rec;                                                                                    \
+    uint64_t left = budget;                                                                                      \
+    while (left) {                                                                                               \
+        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))                                              \
+            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);                                       \
+        before;                                                                                                  \
+        const SimRec *next = r->body(w, r);                                                                      \
+        left--;                                                                                                  \
+        after;                                                                                                   \
+        if (UNLIKELY(!next))                                                                                     \
+            break;                                                                                               \
+        r = next;                                                                                                \
+    }                                                                                                            \
+    if (w->stop == ST_RUN || w->stop == ST_FAULT)                                                                \
+        w->rec = r;                                                                                              \
+    return budget - left
+
+static uint64_t
+run_plain(SimWave *w, uint64_t budget)
+{
+    RUN_LOOP((void)0, (void)0);
+}
+
+static uint64_t
+run_counting(SimWave *w, uint64_t budget)
+{
+    uint64_t *counts = w->stats->pc_counts;
+    RUN_LOOP((void)0, if (counts) counts[r - w->recs]++);
+}
+
+static uint64_t
+run_checked(SimWave *w, uint64_t budget)
+{
+    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
+    RUN_LOOP(if (UNLIKELY(!sim_chk_before(w, r))) break,
+             {
+                 sim_chk_after(w, r);
+                 if (counts)
+                     counts[r - w->recs]++;
+             });
+}
+
+/* icount advances by whole slices; s_memtime reads it, so it is kept exact there by slices of its own. */
+static uint64_t
+run_wave(SimWave *w, uint64_t budget)
+{
+    uint64_t n = w->chk ? run_checked(w, budget) : w->stats ? run_counting(w, budget) : run_plain(w, budget);
+    w->icount += n;
+    if (w->stats)
+        w->stats->instructions += n;
+    return n;
+}
+
+static void
+release_barrier(SimGroup *g)
+{
+    if (g->chk)
+        sim_chk_barrier(g);
+    g->epoch++;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        w->race.interval++;
+        if (w->stop == ST_BARRIER)
+            w->stop = ST_RUN;
+    }
+}
+
+/* All live waves at the barrier? Reports waves that ended while others wait, when asked. */
+static bool
+barrier_met(const SimGroup *g)
+{
+    uint32_t at = 0, live = 0;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        live += g->waves[i].stop != ST_END;
+        at += g->waves[i].stop == ST_BARRIER;
+    }
+    return live && at == live;
+}
+
+static uint32_t
+next_wave(SimGroup *g)
+{
+    if (!g->rng)
+        return g->cur + 1 < g->nwaves ? g->cur + 1 : 0;
+    g->rng ^= g->rng << 13;
+    g->rng ^= g->rng >> 7;
+    g->rng ^= g->rng << 17;
+    return (uint32_t)((g->rng >> 33) % g->nwaves);
+}
+
+enum { WAVE_SLICE = 4096 };
+
+SimRun
+sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
+{
+    uint64_t used = 0, limit = g->info->max_instructions;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        g->waves[i].port = port;
+        g->waves[i].stats = stats;
+        if (g->waves[i].stop == ST_SLEEP)
+            g->waves[i].stop = ST_RUN;
+    }
+    if (g->ended)
+        return SIM_RUN_FAULT;
+    while (used < budget) {
+        uint32_t live = 0, runnable = 0;
+        for (uint32_t i = 0; i < g->nwaves; i++) {
+            live += g->waves[i].stop != ST_END;
+            runnable += g->waves[i].stop == ST_RUN;
+        }
+        if (!live)
+            return SIM_RUN_DONE;
+        if (!runnable) {
+            if (barrier_met(g)) {
+                release_barrier(g);
+                continue;
+            }
+            return SIM_RUN_YIELD; /* some sleep, the others wait for them */
+        }
+        SimWave *w = &g->waves[g->cur];
+        if (w->stop != ST_RUN) {
+            g->cur = next_wave(g);
+            continue;
+        }
+        uint64_t slice = TL_MIN(budget - used, (uint64_t)WAVE_SLICE);
+        used += run_wave(w, slice) + 1;
+        if (w->stop == ST_END && w->chk)
+            sim_chk_wave_end(w);
+        if (g->ended || w->stop == ST_FAULT)
+            return SIM_RUN_FAULT;
+        if (limit && w->icount > limit && w->stop == ST_RUN) {
+            sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0,
+                      "wave executed %llu instructions without an end", (unsigned long long)w->icount);
+            return SIM_RUN_FAULT;
+        }
+        if (w->stop != ST_RUN || g->nwaves > 1)
+            g->cur = next_wave(g);
+    }
+    for (uint32_t i = 0; i < g->nwaves; i++)
+        if (g->waves[i].stop != ST_END)
+            return SIM_RUN_YIELD;
+    return SIM_RUN_DONE;
+}
+
+/* ---- faults -------------------------------------------------------------------------------------------------------- */
+
+static const char *const check_names[] = {"bounds", "init",   "race", "wait", "hazard", "barrier",
+                                          "illegal", "memory", "trap", "hang", "out-of-memory"};
+
+const char *
+sim_check_name(SimCheck c)
+{
+    return (uint32_t)c < TL_COUNT(check_names) ? check_names[c] : "?";
+}
+
+bool
+sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lanes, uint64_t addr, uint32_t other_wave,
+          uint64_t other_pc, const char *fmt, ...)
+{
+    SimGroup *g = w->g;
+    SimFault f;
+    memset(&f, 0, sizeof f);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(f.message, sizeof f.message, fmt, ap);
+    va_end(ap);
+    f.check = check;
+    memcpy(f.wg, g->wg, sizeof f.wg);
+    f.wave = w->index;
+    f.lanes = lanes;
+    f.pc = r ? rec_pc(w, r) : 0;
+    f.address = addr;
+    f.other_wave = other_wave;
+    f.other_pc = other_pc;
+    f.fatal = fatal;
+    bool go_on = false;
+    if (g->capture)
+        *g->capture = f;
+    else if (g->info && g->info->sink)
+        go_on = g->info->sink(g->info->sink_self, &f);
+    if (fatal || !go_on) {
+        w->stop = ST_FAULT;
+        w->rec = r;
+        g->ended = true;
+        return false;
+    }
+    return true;
+}
+
+void
+sim_describe(SimWave *w, uint64_t addr, uint32_t n, char *text, size_t cap)
+{
+    TlArena a;
+    TlText t;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    if (w->port)
+        sim_mem_describe(w->port, addr, n, &t);
+    snprintf(text, cap, "at 0x%llx: %s", (unsigned long long)addr, t.data ? t.data : "no memory");
+    tl_arena_free(&a);
+}
+
+void
+sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes, SimAccess kind)
+{
+    SimRaceHit hit;
+    if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, (uint32_t)(r - w->recs), &hit))
+        return;
+    sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
+              w->code->base + (uint64_t)hit.pc_slot * 4,
+              "%s of global memory races with a %s by wave %u of workgroup %u", kind == SIM_ACC_READ ? "read" : "write",
+              hit.other == SIM_ACC_READ ? "read" : hit.other == SIM_ACC_WRITE ? "write" : "atomic", hit.wave,
+              hit.workgroup);
+}
+
+/* ---- one wave on given bytes ----------------------------------------------------------------------------------------- */
+
+uint64_t
+sim_wave_state_size(void)
+{
+    return sizeof(SimWaveState);
+}
+
+bool
+sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint64_t max_instructions,
+               SimMemPort *port, SimWaveState *state, SimFault *fault)
+{
+    const char *why = NULL;
+    SimFault dummy;
+    fault = fault ? fault : &dummy;
+    memset(fault, 0, sizeof *fault);
+    SimCode *c = sim_code_new(NULL, arch, wave64, (uint64_t)(uintptr_t)code, size, &why);
+    if (!c) {
+        fault->check = SIM_FAULT_ILLEGAL;
+        snprintf(fault->message, sizeof fault->message, "%s", why);
+        return false;
+    }
+    SimGroup g = {0};
+    g.alloc = tl_alloc_libc;
+    g.own_exec = true;
+    g.capture = fault;
+    g.checks = 1u << SIM_CHECK_BOUNDS;
+    g.wave_size = wave64 ? 64 : 32;
+    bool ok = alloc_waves(&g, 1) && alloc_lds(&g, state->lds_bytes);
+    if (!ok) {
+        fault->check = SIM_FAULT_OOM;
+    } else {
+        SimWave *w = &g.waves[0];
+        w->code = c;
+        w->port = port;
+        w->mode = state->mode;
+        w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
+        w->recs = sim_code_table(c, w->mode_cls);
+        w->rec = w->recs;
+        memcpy(w->s, state->s, sizeof w->s);
+        put64(w->s + S_VCC, state->vcc);
+        w->s[S_M0] = state->m0;
+        SET_EXEC(w, state->exec);
+        sim_mask_rebuild(w, state->exec);
+        w->scc = state->scc;
+        memcpy(w->v, state->v, wave_reg_bytes());
+        if (state->lds_bytes)
+            memcpy(g.lds, state->lds, state->lds_bytes);
+        w->stop = w->recs ? ST_RUN : ST_FAULT;
+        if (w->recs)
+            run_plain(w, max_instructions ? max_instructions : 1000000);
+        ok = w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP;
+        memcpy(state->s, w->s, sizeof w->s);
+        memcpy(state->v, w->v, wave_reg_bytes());
+        state->vcc = get64(w->s + S_VCC);
+        state->exec = EXEC(w);
+        state->m0 = w->s[S_M0];
+        state->scc = w->scc;
+        state->mode = w->mode;
+        if (state->lds_bytes)
+            memcpy(state->lds, g.lds, state->lds_bytes);
+    }
+    gfree(&g.alloc, g.waves, sizeof(SimWave));
+    gfree(&g.alloc, g.regs, wave_reg_bytes());
+    gfree(&g.alloc, g.lds, g.lds_bytes + 64u);
+    sim_code_free(c);
+    return ok;
+}

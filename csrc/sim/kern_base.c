@@ -1,0 +1,9 @@
+/* kern_base.c - VALU kernels and matrix loops built for one host level (base); chosen at run time. */
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#define SIM_LEVEL_BASE 1
+#define KERN_TABLE kern_table_base
+#include "sim/core.h"
+#include "sim/kern.inc"
+#include "sim/mma.inc"
+
+const SimHostOps sim_host_base = {KERN_TABLE, mma_f32, mma_i32, smma_f32, smma_i32, half_rows, lut_rows};

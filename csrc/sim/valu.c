@@ -1,0 +1,272 @@
+/* valu.c - wrappers of the VALU kernels: operands to rows, EXEC, carries and masks; the usual cases without
+ * modifiers. Everything else (modifiers, DPP, SDWA, packed selections, odd modes) goes through valu_gen.c.
+ */
+#include "sim/valu.h"
+
+/* Writes n rows of d by the mask of EXEC. */
+void
+sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n)
+{
+    const uint32_t *m = exec_mask(w, exec);
+    for (uint32_t k = 0; k < n; k++, d += LANES, v += LANES)
+        for (int i = 0; i < LANES; i++)
+            d[i] = (v[i] & m[i]) | (d[i] & ~m[i]);
+}
+
+#define RUN(a, b, c)                                                                                             \
+    do {                                                                                                         \
+        uint32_t *d = ROW(w, r->dst);                                                                            \
+        uint64_t exec = EXEC(w);                                                                                 \
+        SimK x;                                                                                                  \
+        x.imm = 0;                                                                                               \
+        x.mode = w->mode;                                                                                        \
+        if (LIKELY(exec == ~UINT64_C(0))) {                                                                      \
+            r->fn(d, (a), (b), (c), &x);                                                                         \
+        } else if (exec) {                                                                                       \
+            uint32_t t[128];                                                                                     \
+            r->fn(t, (a), (b), (c), &x);                                                                         \
+            sim_blend(w, exec, d, t, r->ndst);                                                                   \
+        }                                                                                                        \
+    } while (0)
+
+static const SimRec *
+body_v1(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128];
+    const uint32_t *a = src_row(w, r->src[0], t0);
+    RUN(a, a, a);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_v2(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128], t1[128];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
+    RUN(a, b, b);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_v3(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128], t1[128], t2[128];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1), *c = src_row(w, r->src[2], t2);
+    RUN(a, b, c);
+    return NEXT(r);
+}
+
+/* Carry in or select by a lane mask, carry out to a scalar pair. */
+static const SimRec *
+body_vcarry(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128], t1[128], t2[128], cin[64];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1),
+                   *c = r->src[2].kind ? src_row(w, r->src[2], t2) : b;
+    uint64_t exec = EXEC(w);
+    SimK x;
+    x.imm = 0;
+    x.mode = w->mode;
+    if (r->fl & RF_CIN) {
+        sim_mask_expand(s64(w, r->src[3]), cin);
+        x.cin = cin;
+    }
+    uint32_t *d = ROW(w, r->dst);
+    if (exec == ~UINT64_C(0)) {
+        r->fn(d, a, b, c, &x);
+    } else {
+        uint32_t t[128];
+        r->fn(t, a, b, c, &x);
+        sim_blend(w, exec, d, t, r->ndst);
+    }
+    if (r->fl & RF_COUT)
+        put64(w->s + r->dst2, x.mask_out & exec);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_cndmask(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128], t1[128], cin[64];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
+    sim_mask_expand(s64(w, r->src[3]), cin);
+    RUN(a, b, cin);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_vcmp(SimWave *w, const SimRec *r)
+{
+    uint32_t t0[128], t1[128];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
+    SimK x;
+    r->fn(NULL, a, b, b, &x);
+    uint64_t m = x.mask_out & EXEC(w);
+    put64(w->s + r->dst2, m);
+    if (r->fl & RF_CMPX)
+        SET_EXEC(w, m);
+    return NEXT(r);
+}
+
+bool
+sim_type_is64(uint8_t t)
+{
+    return t == KT_B64 || t == KT_U64 || t == KT_I64 || t == KT_F64 || t == KT_PF32;
+}
+bool
+sim_type_is16(uint8_t t)
+{
+    return t == KT_U16 || t == KT_I16 || t == KT_F16 || t == KT_B16;
+}
+
+/* Does any modifier ask for the general wrapper? */
+static bool
+needs_general(const SimBuild *b, const SimOpDesc *d)
+{
+    const IsaInst *in = b->in;
+    if (in->form == ISA_DPP || in->form == ISA_SDWA || in->clamp || in->omod)
+        return true;
+    for (uint32_t i = 0; i < in->nopnds; i++)
+        if (in->opnd[i].flags & (ISA_NEG | ISA_ABS | ISA_SEXT))
+            return true;
+    if (d->flags & OPF_MIX)
+        return true;
+    if (d->flags & OPF_PACKED) {
+        uint32_t all = (1u << d->nsrc) - 1;
+        if (d->dt == KT_B32 || d->dt == KT_F32) /* dot2: two packed sources */
+            all = 3;
+        return in->op_sel || (in->op_sel_hi & all) != all || in->neg_lo || in->neg_hi;
+    }
+    if ((d->flags & (OPF_OPSELB | OPF_KEEPHI | OPF_DSTHALF)) && in->op_sel)
+        return true;
+    if ((d->flags & OPF_KEEPHI) && in->enc == ISA_VOP3)
+        return true;
+    if (in->op_sel)
+        return true;
+    if (d->flags & (OPF_OPSELB | OPF_OLD))
+        return true;
+    /* a literal or register of 16 bits may carry more bits than the type; kernels mask those themselves */
+    return b->cls != MODE_PLAIN;
+}
+
+/* An inline float decoded as a half, for a mixed-precision source that is read as f32. */
+static uint32_t
+mix_const(uint32_t bits)
+{
+    static const uint32_t map[9][2] = {{0x3800, 0x3f000000}, {0xb800, 0xbf000000}, {0x3c00, 0x3f800000},
+                                       {0xbc00, 0xbf800000}, {0x4000, 0x40000000}, {0xc000, 0xc0000000},
+                                       {0x4400, 0x40800000}, {0xc400, 0xc0800000}, {0x3118, 0x3e22f983}};
+    for (uint32_t i = 0; i < 9; i++)
+        if (map[i][0] == bits)
+            return map[i][1];
+    return bits;
+}
+
+/* Operands of a VALU instruction into the record: dst, dst2, src[0..2], src[3] = carry in. */
+static bool
+place_operands(SimBuild *b, const SimOpDesc *d)
+{
+    const IsaInst *in = b->in;
+    SimRec *r = b->r;
+    uint32_t nv = 0, ns = 0;
+    for (uint32_t i = 0; i < in->nopnds; i++) {
+        const IsaOpnd *o = &in->opnd[i];
+        if ((o->flags & ISA_WRITE) && (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) && nv++ == 0)
+            r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
+        else if ((o->flags & ISA_WRITE) && o->kind == ISA_OPND_SGPR && o->reg != S_EXEC && ns++ == 0)
+            r->dst2 = sim_build_sreg(b, o);
+    }
+    r->ndst = sim_type_is64(d->dt) ? 2 : 1;
+    if (nv > 1 || (d->dt == KT_MASK ? nv != 0 : nv != 1))
+        return false;
+    uint32_t want = d->nsrc - ((d->flags & OPF_FMAC) ? 1u : 0u) -
+                    ((d->flags & OPF_OLD) && strncmp(d->name, "v_cvt_pk", 8) == 0 ? 1u : 0u);
+    for (uint32_t i = 0; i < want; i++) {
+        const IsaOpnd *o = sim_build_read(b, i);
+        if (!o)
+            return false;
+        r->src[i] = sim_build_src(b, o);
+        if ((d->flags & OPF_MIX) && o->kind == ISA_OPND_CONST && !((in->op_sel_hi >> i) & 1))
+            r->src[i] = sim_build_const(b, mix_const(o->bits));
+    }
+    if (d->flags & OPF_FMAC) {
+        r->src[2].kind = SRC_V;
+        r->src[2].n = r->ndst;
+        r->src[2].idx = r->dst;
+    }
+    if (d->flags & OPF_OLD) { /* destination's old value is the source after the last */
+        r->src[2].kind = SRC_V;
+        r->src[2].n = 1;
+        r->src[2].idx = r->dst;
+    }
+    if (d->flags & OPF_CIN) {
+        const IsaOpnd *o = sim_build_read(b, want);
+        if (o) {
+            r->src[3] = sim_build_src(b, o);
+        } else {
+            r->src[3].kind = SRC_S64;
+            r->src[3].idx = S_VCC;
+        }
+        r->fl |= RF_CIN;
+    }
+    if (d->flags & OPF_COUT)
+        r->fl |= RF_COUT;
+    if (d->flags & OPF_CMPX)
+        r->fl |= RF_CMPX;
+    return true;
+}
+
+bool
+sim_build_valu(SimBuild *b)
+{
+    if (!b->kern)
+        return false;
+    uint32_t k = b->kern - 1;
+    const SimOpDesc *d = &sim_kern_desc[k];
+    SimRec *r = b->r;
+    bool int_clamp = b->in->clamp && d->dt != KT_F32 && d->dt != KT_F16 && d->dt != KT_F64 && d->dt != KT_PF16 &&
+                     d->dt != KT_PF32 && d->t[0] != KT_B16;
+    if (int_clamp) { /* the saturating sibling follows its operation in name */
+        char name[40];
+        size_t n = strlen(d->name);
+        if (n + 5 > sizeof name)
+            return false;
+        memcpy(name, d->name, n);
+        memcpy(name + n, "_sat", 5);
+        uint32_t j = 0;
+        while (j < K_COUNT && strcmp(sim_kern_desc[j].name, name))
+            j++;
+        if (j == K_COUNT)
+            return false;
+        k = j;
+        d = &sim_kern_desc[k];
+    }
+    b->x->desc = d;
+    if (!place_operands(b, d))
+        return false;
+    r->fn = b->code->host->kern[k];
+    IsaInst plain = *b->in;
+    plain.clamp = 0;
+    SimBuild b2 = *b;
+    if (int_clamp)
+        b2.in = &plain;
+    if (needs_general(&b2, d)) {
+        b->x->poison = d->dt == KT_MASK ? POI_MASK : (d->flags & (OPF_CIN | OPF_COUT)) ? POI_CARRY : POI_LANE;
+        return sim_build_valu_gen(b, int_clamp);
+    }
+    b->x->poison = POI_LANE;
+    if (k == K_v_cndmask_b32) {
+        r->fn = b->code->host->kern[K_v_cndmask_fast];
+        r->body = body_cndmask;
+        b->x->poison = POI_SELECT;
+    } else if (d->dt == KT_MASK) {
+        r->body = body_vcmp;
+        b->x->poison = POI_MASK;
+    } else if (d->flags & (OPF_CIN | OPF_COUT)) {
+        r->body = body_vcarry;
+        b->x->poison = POI_CARRY;
+    } else {
+        r->body = d->nsrc == 1 ? body_v1 : d->nsrc == 2 ? body_v2 : body_v3;
+    }
+    return true;
+}

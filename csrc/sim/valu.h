@@ -1,0 +1,18 @@
+/* valu.h - shared by the VALU wrappers. */
+#ifndef TL_SIM_VALU_H
+#define TL_SIM_VALU_H
+
+#include "sim/core.h"
+
+enum { RF_CIN = 1, RF_COUT = 2, RF_CMPX = 4, RF_INTSAT = 8 };
+
+void sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
+bool sim_type_is64(uint8_t t);
+bool sim_type_is16(uint8_t t);
+/* The wrapper for modifiers; int_clamp: the kernel saturates by itself. */
+bool sim_build_valu_gen(SimBuild *b, bool int_clamp);
+
+/* DPP: for each lane its source lane, or 255 for none; *write = lanes that the row and bank masks allow. */
+void sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write);
+
+#endif

@@ -1,0 +1,479 @@
+/* valu_gen.c - the general VALU wrapper: source and result modifiers, half selection, packed selections, DPP, SDWA,
+ * rounding and denormal modes other than the default. Sources are copied to rows of their own, changed there, and
+ * the kernel runs on the copies.
+ */
+#include "sim/valu.h"
+#include <fenv.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#define EACH(i) for (int i = 0; i < LANES; i++)
+
+static inline uint32_t
+f_bits(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+static inline float
+f_from(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+/* ---- DPP ------------------------------------------------------------------------------------------------------- */
+
+void
+sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write)
+{
+    uint32_t c = in->dpp_ctrl;
+    *write = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t row = i & ~15u, col = i & 15, s = 255, n = c & 15;
+        if (c <= 0xff)
+            s = (i & ~3u) + ((c >> (2 * (i & 3))) & 3);
+        else if (c >= 0x101 && c <= 0x10f)
+            s = col + n < 16 ? i + n : 255;
+        else if (c >= 0x111 && c <= 0x11f)
+            s = col >= n ? i - n : 255;
+        else if (c >= 0x121 && c <= 0x12f)
+            s = row + ((col - n) & 15);
+        else if (c == 0x130)
+            s = i < 63 ? i + 1 : 255;
+        else if (c == 0x134)
+            s = (i + 1) & 63;
+        else if (c == 0x138)
+            s = i ? i - 1 : 255;
+        else if (c == 0x13c)
+            s = (i - 1) & 63;
+        else if (c == 0x140)
+            s = row + 15 - col;
+        else if (c == 0x141)
+            s = (i & ~7u) + 7 - (i & 7);
+        else if (c == 0x142)
+            s = row ? row - 1 : 255;
+        else if (c == 0x143)
+            s = i >= 32 ? 31 : 255;
+        else if (c >= 0x150 && c <= 0x15f)
+            s = row + n;
+        else if (c >= 0x160 && c <= 0x16f)
+            s = row + (col ^ n);
+        lane[i] = (uint8_t)s;
+        if (((in->row_mask >> (i >> 4)) & 1) && ((in->bank_mask >> ((i & 15) >> 2)) & 1))
+            *write |= UINT64_C(1) << i;
+    }
+}
+
+/* Moves src0 (n rows) by DPP; returns the lanes that may be written. */
+static uint64_t
+apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n)
+{
+    uint8_t lane[64];
+    uint64_t write, exec = EXEC(w), ok = 0;
+    sim_dpp_lanes(in, lane, &write);
+    bool zero = in->bound_ctrl != 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        bool valid = lane[i] != 255 && ((exec >> lane[i]) & 1);
+        for (uint32_t k = 0; k < n; k++)
+            out[k * LANES + i] = valid ? src[k * LANES + lane[i]] : 0;
+        if (valid || zero)
+            ok |= UINT64_C(1) << i;
+    }
+    return write & ok;
+}
+
+/* ---- SDWA ------------------------------------------------------------------------------------------------------ */
+
+static void
+apply_sel(uint32_t *row, uint8_t sel, bool sext)
+{
+    uint32_t sh = sel < 4 ? 8u * sel : sel == 5 ? 16 : 0, bits = sel < 4 ? 8 : sel < 6 ? 16 : 32;
+    if (bits == 32)
+        return;
+    if (sext)
+        EACH(i)
+    row[i] = (uint32_t)((int32_t)(row[i] << (32 - sh - bits)) >> (32 - bits));
+    else EACH(i) row[i] = (row[i] >> sh) & ((1u << bits) - 1);
+}
+
+static void
+merge_sel(uint32_t *v, const uint32_t *old, uint8_t sel, uint8_t unused)
+{
+    uint32_t sh = sel < 4 ? 8u * sel : sel == 5 ? 16 : 0, bits = sel < 4 ? 8 : sel < 6 ? 16 : 32;
+    if (bits == 32)
+        return;
+    uint32_t keep = ((1u << bits) - 1) << sh;
+    EACH(i)
+    {
+        uint32_t x = (v[i] << sh) & keep;
+        if (unused == 1) { /* sign-extend into the bits above, zero below */
+            uint32_t top = (uint32_t)((int32_t)(v[i] << (32 - bits)) >> (32 - bits));
+            x = sh + bits < 32 ? (x | (top >> (bits - 1) & 1 ? ~0u << (sh + bits) : 0)) : x;
+        } else if (unused == 2) {
+            x |= old[i] & ~keep;
+        }
+        v[i] = x;
+    }
+}
+
+/* ---- sources --------------------------------------------------------------------------------------------------- */
+
+static const IsaOpnd *
+gen_opnd(const SimExt *x, uint32_t nth)
+{
+    for (uint32_t i = x->in.ndst; i < x->in.nopnds; i++)
+        if (!(x->in.opnd[i].flags & ISA_IMPLICIT) && nth-- == 0)
+            return &x->in.opnd[i];
+    return NULL;
+}
+
+static void
+sign_ops(uint32_t *row, uint32_t bit, bool neg, bool abs_)
+{
+    if (abs_)
+        EACH(i)
+    row[i] &= ~bit;
+    if (neg)
+        EACH(i)
+    row[i] ^= bit;
+}
+
+static float
+half_to_float(uint32_t h)
+{
+    uint32_t x = h & 0x7fff, o = x << 13, e = x & 0x7c00, r;
+    if (e == 0)
+        r = f_bits(f_from(o + (113u << 23)) - f_from(113u << 23));
+    else
+        r = o + (e == 0x7c00 ? 224u << 23 : 112u << 23);
+    return f_from(r | (h & 0x8000) << 16);
+}
+
+/* Selections and signs of source i (rows in t, changed in place). */
+static void
+modify_source(const SimExt *x, uint32_t i, uint32_t *t)
+{
+    const IsaInst *in = &x->in;
+    const SimOpDesc *d = x->desc;
+    const IsaOpnd *o = gen_opnd(x, i);
+    uint8_t type = d->t[i];
+    bool neg = o && (o->flags & ISA_NEG), abs_ = o && (o->flags & ISA_ABS), sel = (in->op_sel >> i) & 1,
+         selhi = (in->op_sel_hi >> i) & 1;
+    if (d->flags & OPF_MIX) {
+        if (selhi)
+            EACH(l)
+        t[l] = f_bits(half_to_float(sel ? t[l] >> 16 : t[l]));
+        sign_ops(t, 0x80000000u, neg || ((in->neg_lo >> i) & 1), abs_ || ((in->neg_hi >> i) & 1));
+        return;
+    }
+    if (in->form == ISA_SDWA) {
+        uint8_t s = i == 0 ? in->src0_sel : in->src1_sel;
+        if (i < 2 && !(d->flags & OPF_OPSELB))
+            apply_sel(t, s, o && (o->flags & ISA_SEXT));
+    }
+    if (type == KT_P16 || type == KT_PF16) {
+        EACH(l)
+        {
+            uint32_t v = t[l];
+            t[l] = (sel ? v >> 16 : v & 0xffff) | (selhi ? v & 0xffff0000u : v << 16);
+        }
+        sign_ops(t, 0x8000u, (in->neg_lo >> i) & 1, false);
+        sign_ops(t, 0x80000000u, (in->neg_hi >> i) & 1, false);
+        return;
+    }
+    if (type == KT_PF32 && (d->flags & OPF_PACKED)) {
+        EACH(l)
+        {
+            uint32_t lo = t[l], hi = t[l + 64];
+            t[l] = sel ? hi : lo;
+            t[l + 64] = selhi ? hi : lo;
+        }
+        sign_ops(t, 0x80000000u, (in->neg_lo >> i) & 1, false);
+        sign_ops(t + 64, 0x80000000u, (in->neg_hi >> i) & 1, false);
+        return;
+    }
+    if (sel && sim_type_is16(type))
+        EACH(l)
+    t[l] >>= 16;
+    if (type == KT_F64)
+        sign_ops(t + 64, 0x80000000u, neg, abs_);
+    else if (type == KT_F16 || (type == KT_B16 && (neg || abs_)))
+        sign_ops(t, 0x8000u, neg, abs_);
+    else if (neg || abs_)
+        sign_ops(t, 0x80000000u, neg, abs_);
+    if (type == KT_F32 && ((in->neg_lo >> i) & 1)) /* dot2: the third source */
+        sign_ops(t, 0x80000000u, true, false);
+}
+
+/* ---- results --------------------------------------------------------------------------------------------------- */
+
+static uint32_t
+half_scale(uint32_t h, float f)
+{
+    float v = half_to_float(h) * f;
+    uint32_t u = f_bits(v), s = (u >> 16) & 0x8000, m = u & 0x7fffffff;
+    if (m >= 0x47800000)
+        return s | (m > 0x7f800000 ? 0x7e00 : 0x7c00);
+    if (m < 0x38800000)
+        return s; /* omod flushes */
+    return s | ((m + 0xc8000fffu + ((m >> 13) & 1)) >> 13);
+}
+
+static uint32_t
+half_clamp(uint32_t h, bool nan0)
+{
+    uint32_t m = h & 0x7fff;
+    if (m > 0x7c00)
+        return nan0 ? 0 : h;
+    return (h & 0x8000) ? 0 : m > 0x3c00 ? 0x3c00 : h;
+}
+static uint32_t
+f32_clamp(uint32_t u, bool nan0)
+{
+    uint32_t m = u & 0x7fffffff;
+    if (m > 0x7f800000)
+        return nan0 ? 0 : u;
+    return (u & 0x80000000u) ? 0 : m > 0x3f800000 ? 0x3f800000 : u;
+}
+static uint64_t
+f64_clamp(uint64_t u, bool nan0)
+{
+    uint64_t m = u << 1 >> 1;
+    if (m > (UINT64_C(0x7ff) << 52))
+        return nan0 ? 0 : u;
+    return (u >> 63) ? 0 : m > (UINT64_C(0x3ff) << 52) ? UINT64_C(0x3ff) << 52 : u;
+}
+
+static void
+modify_result(SimWave *w, const SimRec *r, uint32_t *d)
+{
+    const IsaInst *in = &r->ext->in;
+    uint8_t dt = r->ext->desc->dt;
+    if (r->ext->desc->flags & OPF_OPSELB) /* 8-bit conversions take no result modifiers */
+        return;
+    if (r->ext->desc->t[0] == KT_B16 && dt == KT_U16)
+        dt = KT_F16;
+    static const float scale[4] = {1.0f, 2.0f, 4.0f, 0.5f};
+    bool nan0 = (w->mode >> 8) & 1, ieee = (w->mode >> 9) & 1;
+    uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
+    if (in->omod && !ieee) { /* hardware ignores output modifiers where it keeps subnormals */
+        float f = scale[in->omod & 3];
+        if (dt == KT_F32 && !den32)
+            EACH(i)
+        {
+            float v = f_from(d[i]) * f;
+            uint32_t u = f_bits(v);
+            d[i] = (u & 0x7f800000) ? u : u & 0x80000000u;
+        }
+        if (dt == KT_F16 && !den64)
+            EACH(i)
+        d[i] = half_scale(d[i], f);
+        if (dt == KT_F64 && !den64)
+            EACH(i)
+        {
+            uint64_t u = d[i] | (uint64_t)d[i + 64] << 32;
+            double v;
+            memcpy(&v, &u, 8);
+            v *= (double)f;
+            memcpy(&u, &v, 8);
+            if (!(u << 1 >> 53))
+                u = u >> 63 << 63;
+            d[i] = (uint32_t)u;
+            d[i + 64] = (uint32_t)(u >> 32);
+        }
+    }
+    if (!in->clamp || (r->fl & RF_INTSAT))
+        return;
+    if (dt == KT_F32)
+        EACH(i)
+    d[i] = f32_clamp(d[i], nan0);
+    if (dt == KT_F16)
+        EACH(i)
+    d[i] = half_clamp(d[i], nan0);
+    if (dt == KT_PF16)
+        EACH(i)
+    d[i] = half_clamp(d[i] & 0xffff, nan0) | half_clamp(d[i] >> 16, nan0) << 16;
+    if (dt == KT_PF32)
+        for (int i = 0; i < 128; i++)
+            d[i] = f32_clamp(d[i], nan0);
+    if (dt == KT_F64)
+        EACH(i)
+    {
+        uint64_t u = f64_clamp(d[i] | (uint64_t)d[i + 64] << 32, nan0);
+        d[i] = (uint32_t)u;
+        d[i + 64] = (uint32_t)(u >> 32);
+    }
+}
+
+/* Which half a 16-bit result goes to and what becomes of the other. */
+static void
+place_half(const SimRec *r, uint32_t *d, const uint32_t *old)
+{
+    const IsaInst *in = &r->ext->in;
+    const SimOpDesc *desc = r->ext->desc;
+    if (in->form == ISA_SDWA || !(desc->flags & OPF_KEEPHI))
+        return;
+    bool hi = (in->op_sel & 8) || r->op == r->aux; /* aux: v_fma_mixhi_f16 */
+    if (hi)
+        EACH(i)
+    d[i] = (old[i] & 0xffff) | d[i] << 16;
+    else if (in->enc == ISA_VOP3 || in->enc == ISA_VOP3P) EACH(i) d[i] = (old[i] & 0xffff0000u) | (d[i] & 0xffff);
+}
+
+/* ---- modes ------------------------------------------------------------------------------------------------------ */
+
+static bool
+row_is_float(uint8_t t, bool f32)
+{
+    return f32 ? (t == KT_F32 || t == KT_PF32) : (t == KT_F16 || t == KT_F64 || t == KT_PF16);
+}
+
+/* Flushes subnormals of one source or result row by type. */
+static void
+flush_rows(uint8_t t, uint32_t *v)
+{
+    switch ((KType)t) {
+    case KT_F32:
+        EACH(i)
+        v[i] = (v[i] & 0x7f800000) ? v[i] : v[i] & 0x80000000u;
+        break;
+    case KT_PF32:
+        for (int i = 0; i < 128; i++)
+            v[i] = (v[i] & 0x7f800000) ? v[i] : v[i] & 0x80000000u;
+        break;
+    case KT_F16:
+        EACH(i)
+        v[i] = (v[i] & 0x7c00) ? v[i] : v[i] & ~0x3ffu;
+        break;
+    case KT_PF16:
+        EACH(i)
+        {
+            if (!(v[i] & 0x7c00))
+                v[i] &= ~0x3ffu;
+            if (!(v[i] & 0x7c000000))
+                v[i] &= ~0x3ff0000u;
+        }
+        break;
+    case KT_F64:
+        EACH(i)
+        if (!(v[i + 64] & 0x7ff00000)) {
+            v[i] = 0;
+            v[i + 64] &= 0x80000000u;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static bool
+is_move(const SimOpDesc *d) /* operations that no mode changes */
+{
+    return !row_is_float(d->t[0], true) && !row_is_float(d->t[0], false);
+}
+
+/* ---- the wrapper -------------------------------------------------------------------------------------------------- */
+
+static void
+run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x)
+{
+    const SimOpDesc *desc = r->ext->desc;
+    if (!w->mode_cls || is_move(desc)) {
+        r->fn(d, t[0], t[1], t[2], x);
+        return;
+    }
+    uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
+    bool f32 = row_is_float(desc->t[0], true);
+    uint32_t den = f32 ? den32 : den64, round = f32 ? w->mode & 3 : (w->mode >> 2) & 3;
+    if (!(den & 1)) /* bit 0: keep subnormal sources, bit 1: keep subnormal results */
+        for (uint32_t i = 0; i < desc->nsrc; i++)
+            flush_rows(desc->t[i], t[i]);
+    static const int rounds[4] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    int old = fegetround();
+    if (round)
+        fesetround(rounds[round]);
+    r->fn(d, t[0], t[1], t[2], x);
+    if (round)
+        fesetround(old);
+    uint32_t dden = row_is_float(desc->dt, true) ? den32 : den64;
+    if (!(dden & 2))
+        flush_rows(desc->dt, d);
+}
+
+static const SimRec *
+body_gen(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    const IsaInst *in = &x->in;
+    const SimOpDesc *desc = x->desc;
+    uint64_t exec = EXEC(w), write = exec;
+    uint32_t t[3][128], tmp[128], cin[64], res[128];
+    for (uint32_t i = 0; i < 3; i++) {
+        if (!r->src[i].kind) {
+            memset(t[i], 0, sizeof t[i]);
+            continue;
+        }
+        const uint32_t *row = src_row(w, r->src[i], tmp);
+        bool is64 = i < desc->nsrc && sim_type_is64(desc->t[i]);
+        if (i == 0 && in->form == ISA_DPP)
+            write &= apply_dpp(w, in, row, t[0], is64 ? 2 : 1);
+        else
+            memcpy(t[i], row, is64 ? 512 : 256);
+    }
+    for (uint32_t i = 0; i < desc->nsrc; i++)
+        modify_source(x, i, t[i]);
+    SimK k;
+    memset(&k, 0, sizeof k);
+    k.mode = w->mode;
+    k.imm = (uint32_t)r->imm;
+    if (r->fl & RF_CIN) {
+        sim_mask_expand(s64(w, r->src[3]), cin);
+        k.cin = cin;
+    }
+    run_kernel(w, r, res, t, &k);
+    if (desc->dt == KT_MASK) {
+        uint64_t m = k.mask_out & exec;
+        put64(w->s + r->dst2, m);
+        if (r->fl & RF_CMPX)
+            SET_EXEC(w, m);
+        return NEXT(r);
+    }
+    modify_result(w, r, res);
+    const uint32_t *old = ROW(w, r->dst);
+    if (in->form == ISA_SDWA)
+        merge_sel(res, old, in->dst_sel, in->dst_unused);
+    else
+        place_half(r, res, old);
+    sim_blend(w, write, ROW(w, r->dst), res, r->ndst);
+    if (r->fl & RF_COUT)
+        put64(w->s + r->dst2, k.mask_out & write);
+    return NEXT(r);
+}
+
+bool
+sim_build_valu_gen(SimBuild *b, bool int_clamp)
+{
+    SimRec *r = b->r;
+    const SimOpDesc *d = b->x->desc;
+    r->body = body_gen;
+    if (int_clamp)
+        r->fl |= RF_INTSAT;
+    r->aux = (uint16_t)(strcmp(b->name, "v_fma_mixhi_f16") == 0 ? r->op : UINT16_MAX);
+    if (d->flags & OPF_OPSELB) {
+        uint32_t sel = b->in->op_sel;
+        bool pk = d->dt == KT_PF32;
+        if (b->in->form == ISA_SDWA) /* byte or word of the source */
+            sel = pk ? b->in->src0_sel == 5 : b->in->src0_sel & 3;
+        else if (!pk && d->dt == KT_F32) /* op_sel[0] is the high bit of the byte number */
+            sel = (sel & 1) << 1 | ((sel >> 1) & 1);
+        r->imm = b->in->form == ISA_DPP ? 0 : (int32_t)sel;
+    }
+    if (b->code->arch == ISA_GFX950 || b->code->arch == ISA_GFX1201)
+        r->imm |= INT32_MIN;
+    b->x->is_dpp = b->in->form == ISA_DPP;
+    return true;
+}
