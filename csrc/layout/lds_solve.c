@@ -12,7 +12,7 @@
  */
 #include "layout/lds_internal.h"
 
-enum { MAX_ACC = 8, MAX_COND = 256, MAX_SRC = 28, MAX_SOLUTIONS = 32, NODE_BUDGET = 6000 };
+enum { MAX_ACC = 8, MAX_COND = 256, MAX_SRC = 28, MAX_SOLUTIONS = 32, NODE_BUDGET = 2000 };
 
 typedef struct Cond {
     uint32_t v;     /* byte offset */
@@ -67,7 +67,8 @@ count_groups(const Solver *s, const uint32_t *col)
     return groups;
 }
 
-/* Cycles of all instructions of a thread: phases and conflicts. *extra: the conflicts alone. */
+/* Cost of all instructions of a thread: each takes its input or output port (one of two that share the banks)
+ * or, if longer, the banks; one cycle more to be issued. *extra: conflict cycles alone. */
 static uint32_t
 count_cycles(const Solver *s, const uint32_t *col, uint32_t *extra)
 {
@@ -79,9 +80,11 @@ count_cycles(const Solver *s, const uint32_t *col, uint32_t *extra)
         for (uint32_t j = 0; j < b->nlanes; j++)
             lane[j] = swizzle(col, b->lane[j]);
         uint32_t c = tl_lds_linear_conflicts(s->t, s->phase[i], b->width, lane);
+        uint32_t port = TL_MAX(b->width, 4) + (s->acc[i].op == TL_LDS_WRITE ? 4 : 0);
+        uint32_t banks = 2 * (c + ((uint32_t)s->t->wave >> s->phase[i]->nbits));
         uint32_t times = weight_of(&s->acc[i]) << b->nregs;
         *extra += times * c;
-        total += times * (c + ((uint32_t)s->t->wave >> s->phase[i]->nbits));
+        total += times * (1 + c + TL_MAX(port, banks));
     }
     return total;
 }
@@ -103,21 +106,39 @@ add_cond(Solver *s, uint32_t v, uint32_t banks)
 /* Bits that may be sources: above the 128 bytes that 32 banks span. */
 enum { SOURCE_BITS = ~127u & 0x0fffffff };
 
-/* false: some condition has no source and cannot be met, or there are too many. */
+/* The offsets between lanes of one phase, as generators. */
+static uint32_t
+phase_vectors(const Solver *s, uint32_t i, uint32_t *v)
+{
+    const TlLdsPhase *p = s->phase[i];
+    for (uint32_t g = 0; g < p->nbits; g++) {
+        v[g] = 0;
+        for (uint32_t lanes = p->gen[g]; lanes; lanes &= lanes - 1)
+            v[g] ^= s->bytes[i].lane[__builtin_ctz(lanes)];
+    }
+    return p->nbits;
+}
+
+/* false: no swizzle can meet all conditions, or there are too many. *least: XORs it takes at any rate, as
+ * each adds at most one to the rank of an access's bank bits. */
 static bool
-collect_conditions(Solver *s)
+collect_conditions(Solver *s, uint32_t *least)
 {
     uint32_t used = 0;
     bool possible = true;
+    *least = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        const TlLdsPhase *p = s->phase[i];
-        uint32_t banks = (p->banks - 1u) * 4, fixed = banks & ((1u << s->first_dst) - 1);
-        for (uint32_t c = 1; c < 1u << p->nbits; c++) {
+        uint32_t gen[6], n = phase_vectors(s, i, gen);
+        uint32_t banks = (s->phase[i]->banks - 1u) * 4, fixed = banks & ((1u << s->first_dst) - 1);
+        *least = TL_MAX(*least, tl_rank32(gen, n, ~3u) - tl_rank32(gen, n, banks));
+        /* more lanes on one place of the vector than there are vectors side by side in the banks */
+        if (tl_rank32(gen, n, ~3u) - tl_rank32(gen, n, fixed) > (uint32_t)__builtin_popcount(banks & ~fixed))
+            possible = false;
+        for (uint32_t c = 1; c < 1u << n; c++) {
             uint32_t v = 0;
-            for (uint32_t g = 0; g < p->nbits; g++)
+            for (uint32_t g = 0; g < n; g++)
                 if (c >> g & 1)
-                    for (uint32_t lanes = p->gen[g]; lanes; lanes &= lanes - 1)
-                        v ^= s->bytes[i].lane[__builtin_ctz(lanes)];
+                    v ^= gen[g];
             uint32_t rows = v & SOURCE_BITS;
             if (v < 4 || v & fixed || (!rows && v & banks))
                 continue; /* same dword, or apart whatever the swizzle */
@@ -194,8 +215,9 @@ solve_columns(Solver *s)
     memset(s->col, 0, sizeof s->col);
     memset(s->best, 0, sizeof s->best);
     s->nsolutions = s->nodes = s->nsrc = s->ncond = 0;
-    if (collect_conditions(s)) {
-        for (uint32_t w = 0; w <= 16 && !s->nsolutions && s->nodes < NODE_BUDGET; w++)
+    uint32_t least;
+    if (collect_conditions(s, &least)) {
+        for (uint32_t w = least; w <= 16 && !s->nsolutions && s->nodes < NODE_BUDGET; w++)
             search(s, 0, w);
         if (s->nsolutions)
             return true;

@@ -440,3 +440,54 @@ def test_solve_refuses_nonsense() -> None:
     assert not lib.tl_lds_solve(  # wave32 chip, wave64 layout
         tl.target("gfx1100"), 2, (C.c_uint32 * 4)(64, 64), 2, 1, acc, 1, C.byref(m), None, C.byref(total)
     )
+
+
+@pytest.mark.parametrize("elem", [1, 2, 4, 8])
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+def test_solve_transpose_everywhere(chip: str, elem: int) -> None:
+    """No conflicts on any chip, stores along rows and 16-byte reads along columns or narrower; quickly."""
+    wave = tl.target(chip).contents.wave
+    accesses = [write(tl.blocked((64, 64), 1, elem, wave, 4)), read(tl.blocked((64, 64), 0, elem, wave, 4))]
+    for s in solved(chip, (64, 64), elem, 1, accesses):
+        assert s.conflicts in (0, tl.UNKNOWN)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("mma", ["mfma_32x32x8_f16", "mfma_16x16x16_f16"])
+def test_solve_result_to_operand(mma: str, swapped: bool) -> None:
+    """A result tile written as it lies in registers and read as the A operand of the next product."""
+    dot = tl.Dot(C.pointer(tl.mma(mma).contents), 128, 64, 64, 4, 1, 2, 0, 0, swapped)
+    c, a = tl.dot_layout(dot, tl.CD), tl.dot_layout(dot, tl.A)
+    perm = (C.c_uint8 * tl.MAX_BITS)()
+    tl.lib().tl_layout_regs_along(C.byref(c), tl.D1, perm)
+    c = tl.permuted(c, list(perm)[: len(tl.parse_text(str(c))[0]["reg"])])
+    w, r = solved("gfx942", (128, 64), 2, 1, [write(c), read(a)])
+    assert (w.conflicts, r.conflicts) == (0, 0)
+    assert (w.vec_bytes, r.vec_bytes) == ((8, 8) if swapped else (2, 16))
+
+
+def test_solve_skewed_layouts() -> None:
+    """Layouts that are any invertible map, not only permutations of bits: still a bijection, counts and addresses true."""
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(15):
+        rows, cols, elem = rng.randint(3, 6), rng.randint(4, 6), rng.choice([1, 2, 4])
+        accesses = []
+        for op in (tl.WRITE, tl.READ, tl.READ)[: rng.randint(1, 3)]:
+            n = rows + cols
+            basis = [1 << i for i in range(n)]
+            rng.shuffle(basis)
+            for _ in range(rng.choice([0, 3, 20])):
+                i, j = rng.sample(range(n), 2)
+                basis[i] ^= basis[j]
+            layout = tl.Layout()
+            regs = max(n - 7, 0)
+            for d, bits in ((tl.REG, regs), (tl.LANE, 6), (tl.WAVE, n - regs - 6)):
+                assert tl.lib().tl_layout_add_in(C.byref(layout), d, bits)
+            for d, bits in ((tl.D1, cols), (tl.D0, rows)):
+                assert tl.lib().tl_layout_add_out(C.byref(layout), d, bits)
+            for i, b in enumerate(basis):
+                layout.basis[i] = b
+            accesses.append(tl.Access(op, layout, rng.choice([4, 8, 16]), 1))
+        solved("gfx942", (1 << rows, 1 << cols), elem, rng.randrange(2), accesses)
