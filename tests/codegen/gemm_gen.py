@@ -1,8 +1,8 @@
-"""Writes a hand-scheduled f16 GEMM kernel as thread-level IR: the reference for what the compiler's passes should make.
+"""Writes a hand-scheduled f16 GEMM kernel as thread-level IR: a reference for what the compiler's passes should make.
 
-C[M, N] = A[M, K] @ B[K, N], all row-major float16, float32 accumulator; tile 128 x 128 x 64, 4 waves (2 x 2), MFMA 32x32x8.
-One copy of the loop, pipelined by hand: while block i is computed from LDS, block i+1 sits in registers and is stored to
-LDS in mid-loop, and block i+2 is on its way from memory. M, N, K: multiples of 128, 128, 64 (run-time arguments).
+C[M, N] = A[M, K] @ B[K, N], all row-major float16, float32 accumulator; tile 128 x 128 x 64, 4 waves (2 x 2), MFMA
+32x32x8. One copy of the loop, pipelined by hand: while block i is computed from LDS, block i+1 sits in registers and is
+stored to LDS in mid-loop, and block i+2 is on its way from memory. M, N, K: multiples of 128, 128, 64 (run-time).
 
 LDS (32 KiB): A row-major, 128 bytes a row, 16-byte chunk q of row r at chunk q ^ (r & 7); B as units of
 (column 2p: 4 k)(column 2p + 1: 4 k), so that one 16-byte read feeds two MFMAs.
