@@ -10,13 +10,21 @@
 void
 tl_hold_release(TlHold *h)
 {
+    if (!h->old && !h->versioned && !h->object)
+        return;
+    PyObject *type, *value, *trace; /* a deleter may run Python: our exception must wait */
+    PyErr_Fetch(&type, &value, &trace);
     if (h->old && h->old->deleter)
         h->old->deleter(h->old);
     if (h->versioned && h->versioned->deleter)
         h->versioned->deleter(h->versioned);
     Py_XDECREF(h->object);
     memset(h, 0, sizeof *h);
+    PyErr_Restore(type, value, trace);
 }
+
+#define NO_MEMORY                                                                                            \
+    "has no memory (a fake, functional or meta tensor); `like=` takes such tensors, a launch does not"
 
 typedef struct Ask { /* who asks, for messages */
     TlPyState *st;
@@ -34,6 +42,26 @@ refuse(const Ask *a, TlPyError which, const char *fmt, ...)
     if (text)
         tl_py_raise(a->st, which, "%s: %U", a->who ? a->who : "argument", text);
     Py_XDECREF(text);
+    return false;
+}
+
+/* The producer's own exception as our reason: its first line, as torch appends a C++ stack trace. */
+static bool
+refuse_raised(const Ask *a, const char *prefix)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *text = PyObject_Str(value ? value : type);
+    PyObject *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+    if (lines && PyList_GET_SIZE(lines) > 0)
+        refuse(a, TL_PY_LaunchError, "%s%U", prefix, PyList_GET_ITEM(lines, 0));
+    else
+        refuse(a, TL_PY_LaunchError, "%sno reason given", prefix);
+    Py_XDECREF(lines);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
     return false;
 }
 
@@ -208,6 +236,8 @@ exchange_of(TlPyState *st, PyObject *obj)
         PyObject *neg = PyObject_GetAttr((PyObject *)type, st->s_is_neg);
         PyErr_Clear();
         st->exchange_neg = neg != NULL;
+        const char *name = strrchr(type->tp_name, '.');
+        st->exchange_fake = strcmp(name ? name + 1 : type->tp_name, "FakeTensor") == 0;
         Py_XDECREF(neg);
         Py_INCREF(type);
         Py_XSETREF(st->exchange_type, type);
@@ -280,19 +310,15 @@ from_exchange(const Ask *a, const DlExchange *api, PyObject *obj, TlTensor *out)
 {
     bool requires;
     DlTensor t;
+    if (a->st->exchange_fake) /* asking for its address makes torch warn */
+        return refuse(a, TL_PY_LaunchError, NO_MEMORY);
     if (!grad_allows(a, obj, &requires) || (a->st->exchange_neg && !neg_allows(a, obj)))
         return false;
     if (api->tensor_from_object(obj, &t) != 0) {
         if (!PyErr_Occurred())
             return refuse(a, TL_PY_LaunchError, "its library (%s) gives no access to its memory",
                           Py_TYPE(obj)->tp_name);
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        refuse(a, TL_PY_LaunchError, "%S", value ? value : type);
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        return false;
+        return refuse_raised(a, "");
     }
     return from_dl(a, &t, out);
 }
@@ -378,13 +404,7 @@ from_dlpack(const Ask *a, PyObject *obj, TlTensor *out, TlHold *hold)
     PyObject *capsule = call_dlpack(a->st, method, on_rocm_device(a->st, obj));
     Py_DECREF(method);
     if (!capsule) {
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        refuse(a, TL_PY_LaunchError, "its __dlpack__ fails: %S", value ? value : type);
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        return false;
+        return refuse_raised(a, "its __dlpack__ fails: ");
     }
     bool ok = from_capsule(a, capsule, out, hold);
     Py_DECREF(capsule);

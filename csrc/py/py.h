@@ -66,7 +66,8 @@ typedef struct TlPyState {
     /* the type that gave its exchange table last (a strong reference) and the table */
     PyTypeObject *exchange_type;
     const void *exchange_api;
-    bool exchange_neg; /* its objects have is_neg() */
+    bool exchange_neg;  /* its objects have is_neg() */
+    bool exchange_fake; /* its objects have no memory */
 } TlPyState;
 
 TlPyState *tl_py_state(PyObject *module);
