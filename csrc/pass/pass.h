@@ -1,9 +1,11 @@
 /* pass.h - the pass runner. passes.def lists the pipeline; every pass is
  *     bool tl_pass_NAME(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
- * which changes *kernel in place or puts a new kernel of the same name in its stead. false: the reason is in ir->diag.
+ * which changes *kernel in place or puts a new kernel of the same name in its stead. false: the reason is in
+ * ir->diag.
  *
- * The runner verifies before the first pass and after every one, prints and times on demand, leaves passes out by name,
- * and in round-trip mode prints the kernel after each pass, parses that text and goes on with what was parsed.
+ * The runner verifies before the first pass and after every one, prints and times on demand, leaves passes
+ * out by name, and in round-trip mode prints the kernel after each pass, parses that text and goes on with
+ * what was parsed.
  */
 #ifndef TL_PASS_PASS_H
 #define TL_PASS_PASS_H
@@ -13,7 +15,8 @@
 enum { TL_MAX_PASS_RUNS = 64 };
 
 typedef struct TlPassTime {
-    const char *name;  /* row of passes.def; "verify" sums up all verification, "round-trip" all printing and parsing */
+    const char *name; /* row of passes.def; "verify" sums up all verification, "round-trip" all printing and
+                         parsing */
     double ms;
     uint32_t ops_after; /* operations in the kernel after it */
 } TlPassTime;
@@ -24,8 +27,9 @@ typedef struct TlPassTimes {
 } TlPassTimes;
 
 typedef struct TlPassOptions {
-    const char *passes;      /* NULL: the whole pipeline; else names with commas between them, in the order to run */
-    const char *skip;        /* NULL, or names with commas between them */
+    const char
+        *passes;      /* NULL: the whole pipeline; else names with commas between them, in the order to run */
+    const char *skip; /* NULL, or names with commas between them */
     const char *print_after; /* NULL, "all", or names with commas between them */
     TlText *dump;            /* where print_after goes */
     bool round_trip;
@@ -48,7 +52,8 @@ typedef struct TlPassRow {
 bool tl_passes_run(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts);
 const TlPassRow *tl_pass_rows(uint32_t *n); /* the pipeline, in order */
 
-/* ---- simplification as a library, for passes that want it in between ----------------------------------------------- */
+/* ---- simplification as a library, for passes that want it in between
+ * ----------------------------------------------- */
 
 typedef struct TlSimplifyStats {
     uint32_t folded, replaced, merged, hoisted, dropped;
