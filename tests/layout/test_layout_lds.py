@@ -467,7 +467,7 @@ def test_solve_result_to_operand(mma: str, swapped: bool) -> None:
 
 
 def test_solve_skewed_layouts() -> None:
-    """Layouts that are any invertible map, not only permutations of bits: still a bijection, counts and addresses true."""
+    """Layouts that are any invertible map, not only permutations of bits: a bijection, counts and addresses true."""
     seed = random.randrange(1 << 30)
     print("seed", seed)
     rng = random.Random(seed)
