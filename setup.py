@@ -283,9 +283,9 @@ class NinjaFile:
         fobjs = [o for src in forward for o in self.compile(src, [])]
         for name in FORWARD_NAMES if forward else ():
             out = self.package / "lib" / name
-            libs = ["-shared", f"-Wl,-soname,{name}", "-ldl"]
+            libs = ["-shared", f"-Wl,-soname,{name}", "'-Wl,-rpath,$$ORIGIN/..'"]
             fscript = CSRC / "sim" / "forward" / "exports.map"
-            self.link("sim", out, fobjs, libs, script=fscript if fscript.exists() else None)
+            self.link("sim", out, [*fobjs, sim], libs, script=fscript if fscript.exists() else None)
 
     def archive(self) -> Path:
         path = self.build / "libtl.a"

@@ -837,3 +837,12 @@ sim_mem_bytes(SimMem *m)
     pthread_mutex_unlock(&m->lock);
     return n;
 }
+
+uint32_t
+sim_mem_arrays(SimMem *m)
+{
+    pthread_mutex_lock(&m->lock);
+    uint32_t n = m->nregs;
+    pthread_mutex_unlock(&m->lock);
+    return n;
+}

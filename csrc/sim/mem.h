@@ -149,7 +149,8 @@ void sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n);
 bool sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out);
 /* Is addr in an extent, one past its end, or the address of a registered array without elements? */
 bool sim_mem_known(SimMem *m, uint64_t addr);
-uint64_t sim_mem_bytes(SimMem *m); /* bytes of SIM_EXT_MALLOC alive */
+uint32_t sim_mem_arrays(SimMem *m); /* host arrays registered now */
+uint64_t sim_mem_bytes(SimMem *m);  /* bytes of SIM_EXT_MALLOC alive */
 
 /* ---- races on global memory
  * ----------------------------------------------------------------------------------------

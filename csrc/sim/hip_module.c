@@ -1,0 +1,415 @@
+/* hip_module.c - HIP: code objects (plain, or the matching entry of an uncompressed offload bundle),
+ * functions, symbols, attributes, occupancy. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/elf.h"
+#include "sim/hip.h"
+
+/* ---- what a pointer without a length holds
+ * ------------------------------------------------------------------------ */
+
+/* Length of an ELF image by its own headers; 0: not ELF. */
+static uint64_t
+elf_length(const uint8_t *p)
+{
+    Ehdr eh;
+    if (memcmp(p, "\177ELF\2\1", 6))
+        return 0;
+    memcpy(&eh, p, sizeof eh);
+    uint64_t end = sizeof eh;
+    end = TL_MAX(end, eh.phoff + (uint64_t)eh.phnum * sizeof(Phdr));
+    end = TL_MAX(end, eh.shoff + (uint64_t)eh.shnum * sizeof(Shdr));
+    for (uint32_t i = 0; i < eh.phnum; i++) {
+        Phdr ph;
+        memcpy(&ph, p + eh.phoff + i * sizeof ph, sizeof ph);
+        end = TL_MAX(end, ph.offset + ph.filesz);
+    }
+    for (uint32_t i = 0; i < eh.shnum; i++) {
+        Shdr sh;
+        memcpy(&sh, p + eh.shoff + i * sizeof sh, sizeof sh);
+        if (sh.type != SHT_NOBITS)
+            end = TL_MAX(end, sh.offset + sh.size);
+    }
+    return end;
+}
+
+static uint64_t
+u64_at(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
+
+/* Does the target id ("...gfx942:sramecc+:xnack-") of a bundle entry suit the device? */
+static bool
+target_suits(const char *id, size_t n, const HipDevice *d)
+{
+    char buf[256], *gfx, *save, *tok;
+    if (n >= sizeof buf)
+        return false;
+    memcpy(buf, id, n);
+    buf[n] = 0;
+    gfx = strstr(buf, "gfx");
+    if (!gfx || strncmp(buf, "hip", 3))
+        return false;
+    tok = strtok_r(gfx, ":", &save);
+    if (!tok || strcmp(tok, d->sim->chip->gfx))
+        return false;
+    while ((tok = strtok_r(NULL, ":", &save)))
+        if (!strstr(d->gcn_arch, tok))
+            return false;
+    return true;
+}
+
+static const uint8_t *
+from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
+{
+    uint64_t n = u64_at(p + 24), at = 32;
+    for (uint64_t i = 0; i < n && i < 4096; i++) {
+        uint64_t off = u64_at(p + at), len = u64_at(p + at + 8), id = u64_at(p + at + 16);
+        if (id < 256 && len && target_suits((const char *)p + at + 24, id, d)) {
+            *size = len;
+            return p + off;
+        }
+        at += 24 + id;
+    }
+    return NULL;
+}
+
+static bool
+features_suit(const SimImage *im, const HipDevice *d)
+{
+    bool sramecc = strstr(d->gcn_arch, "sramecc+") != NULL, xnack = strstr(d->gcn_arch, "xnack+") != NULL;
+    return (im->sramecc < 2 || (im->sramecc == 3) == sramecc) && (im->xnack < 2 || (im->xnack == 3) == xnack);
+}
+
+/* ---- modules
+ * -------------------------------------------------------------------------------------------------------- */
+
+static hipError_t
+load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
+{
+    char why[512];
+    Ehdr eh;
+    IsaArch mach = d->sim->chip->arch;
+    if (size < sizeof eh)
+        return hipErrorInvalidImage;
+    HipModule *m = calloc(1, sizeof *m);
+    if (!m)
+        return hipErrorOutOfMemory;
+    m->h = (Handle){HANDLE_MODULE, sim_hip_current()};
+    tl_arena_init(&m->arena, NULL);
+    m->image = sim_device_load(d->sim, p, size, why, sizeof why);
+    hipError_t e = hipSuccess;
+    if (!m->image)
+        e = strstr(why, "the device is") || strstr(why, "unknown processor") ? hipErrorNoBinaryForGpu
+                                                                             : hipErrorInvalidImage;
+    else if (!features_suit(m->image, d) || m->image->arch != mach)
+        e = hipErrorNoBinaryForGpu;
+    else if (!sim_hip_handle_add(&m->h))
+        e = hipErrorOutOfMemory;
+    if (e == hipSuccess) {
+        *module = m;
+        return e;
+    }
+    if (!m->image && getenv("TILELANG_SIM_VERBOSE"))
+        fprintf(stderr, "tilelang simulator: cannot load a code object: %s\n", why);
+    if (m->image)
+        sim_device_unload(d->sim, m->image);
+    free(m);
+    return e;
+}
+
+static hipError_t
+load_image(void **module, const void *image)
+{
+    HipDevice *d;
+    hipError_t e = sim_hip_check(&d);
+    const uint8_t *p = image;
+    uint64_t size = 0;
+    if (!module || !image)
+        return hipErrorInvalidValue;
+    *module = NULL;
+    if (e != hipSuccess)
+        return e;
+    if (!memcmp(p, "__CLANG_OFFLOAD_BUNDLE__", 24)) {
+        p = from_bundle(p, d, &size);
+        if (!p)
+            return hipErrorNoBinaryForGpu;
+    } else {
+        size = elf_length(p);
+    }
+    return size ? load_bytes(d, p, size, module) : hipErrorInvalidImage;
+}
+
+hipError_t
+hipModuleLoadData(void **module, const void *image)
+{
+    RETURN(load_image(module, image));
+}
+
+hipError_t
+hipModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, void **values)
+{
+    (void)n;
+    (void)options;
+    (void)values;
+    RETURN(load_image(module, image));
+}
+
+static hipError_t
+load_file(void **module, FILE *f)
+{
+    HipDevice *d;
+    uint8_t *data;
+    hipError_t e = sim_hip_check(&d);
+    if (e != hipSuccess)
+        return e;
+    if (fseek(f, 0, SEEK_END))
+        return hipErrorFileNotFound;
+    long n = ftell(f);
+    rewind(f);
+    if (n <= 0 || !(data = malloc((size_t)n + 64)))
+        return n <= 0 ? hipErrorInvalidImage : hipErrorOutOfMemory;
+    memset(data + n, 0, 64);
+    if (fread(data, 1, (size_t)n, f) != (size_t)n)
+        e = hipErrorFileNotFound;
+    else if (n > 32 && !memcmp(data, "__CLANG_OFFLOAD_BUNDLE__", 24))
+        e = load_image(module, data);
+    else
+        e = load_bytes(d, data, (uint64_t)n, module);
+    free(data);
+    return e;
+}
+
+hipError_t
+hipModuleLoad(void **module, const char *path)
+{
+    if (!module || !path)
+        RETURN(hipErrorInvalidValue);
+    *module = NULL;
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        RETURN(hipErrorFileNotFound);
+    hipError_t e = load_file(module, f);
+    fclose(f);
+    RETURN(e);
+}
+
+hipError_t
+hipModuleUnload(void *module)
+{
+    HipModule *m = module;
+    if (!sim_hip_handle_remove(module, HANDLE_MODULE))
+        RETURN(hipErrorInvalidHandle);
+    HipDevice *d = sim_hip_device(m->h.device);
+    if (d->stats_image == m->image)
+        d->stats_image = NULL;
+    for (HipFunction *f = m->functions, *next; f; f = next) {
+        next = f->next;
+        sim_hip_handle_remove(f, HANDLE_FUNCTION);
+        free(f);
+    }
+    sim_device_unload(d->sim, m->image);
+    tl_arena_free(&m->arena);
+    free(m);
+    RETURN(hipSuccess);
+}
+
+static hipError_t
+get_function(void **function, HipModule *m, const char *name)
+{
+    SimKernel *k = sim_image_kernel(m->image, name);
+    if (!k)
+        return hipErrorNotFound;
+    for (HipFunction *f = m->functions; f; f = f->next) {
+        if (f->kernel == k) {
+            *function = f;
+            return hipSuccess;
+        }
+    }
+    HipFunction *f = calloc(1, sizeof *f);
+    if (!f)
+        return hipErrorOutOfMemory;
+    f->h = (Handle){HANDLE_FUNCTION, m->h.device};
+    f->kernel = k;
+    if (!sim_hip_handle_add(&f->h)) {
+        free(f);
+        return hipErrorOutOfMemory;
+    }
+    f->next = m->functions;
+    m->functions = f;
+    *function = f;
+    return hipSuccess;
+}
+
+hipError_t
+hipModuleGetFunction(void **function, void *module, const char *name)
+{
+    if (!function || !name)
+        RETURN(hipErrorInvalidValue);
+    *function = NULL;
+    if (!sim_hip_handle_valid(module, HANDLE_MODULE))
+        RETURN(hipErrorInvalidHandle);
+    RETURN(get_function(function, module, name));
+}
+
+hipError_t
+hipModuleGetFunctionCount(unsigned *count, void *module)
+{
+    if (!count)
+        RETURN(hipErrorInvalidValue);
+    if (!sim_hip_handle_valid(module, HANDLE_MODULE))
+        RETURN(hipErrorInvalidHandle);
+    *count = ((HipModule *)module)->image->kernels.len;
+    RETURN(hipSuccess);
+}
+
+hipError_t
+hipModuleGetGlobal(void **p, size_t *n, void *module, const char *name)
+{
+    if ((!p && !n) || !name)
+        RETURN(hipErrorInvalidValue);
+    if (!sim_hip_handle_valid(module, HANDLE_MODULE))
+        RETURN(hipErrorInvalidHandle);
+    const SimSymbol *s = sim_image_symbol(((HipModule *)module)->image, name);
+    if (!s || s->type != STT_OBJECT)
+        RETURN(hipErrorNotFound);
+    if (p)
+        *p = (void *)s->address;
+    if (n)
+        *n = s->size;
+    RETURN(hipSuccess);
+}
+
+/* ---- attributes
+ * --------------------------------------------------------------------------------------------------- */
+
+hipError_t
+hipFuncGetAttribute(int *value, int attribute, void *function)
+{
+    if (!value)
+        RETURN(hipErrorInvalidValue);
+    if (!sim_hip_handle_valid(function, HANDLE_FUNCTION))
+        RETURN(hipErrorInvalidDeviceFunction);
+    const HipFunction *f = function;
+    const SimKernel *k = f->kernel;
+    const SimChip *c = sim_hip_device(f->h.device)->sim->chip;
+    uint32_t room = c->lds_per_group - TL_MIN(k->group_size, c->lds_per_group);
+    switch (attribute) {
+    case 0: /* MAX_THREADS_PER_BLOCK */
+        *value = (int)(k->max_flat_workgroup_size ? k->max_flat_workgroup_size : 1024);
+        break;
+    case 1: /* SHARED_SIZE_BYTES */
+        *value = (int)k->group_size;
+        break;
+    case 3: /* LOCAL_SIZE_BYTES */
+        *value = (int)k->private_size;
+        break;
+    case 4: /* NUM_REGS */
+        *value = (int)(k->vgpr_count ? k->vgpr_count : sim_kernel_vgprs(k));
+        break;
+    case 5: /* PTX_VERSION */
+    case 6: /* BINARY_VERSION */
+        *value = (int)(c->major * 10 + c->minor);
+        break;
+    case 8: /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
+        *value = (int)room;
+        break;
+    case 2: /* CONST_SIZE_BYTES */
+    case 7: /* CACHE_MODE_CA */
+    case 9: /* PREFERRED_SHARED_MEMORY_CARVEOUT */
+        *value = 0;
+        break;
+    default:
+        RETURN(hipErrorInvalidValue);
+    }
+    RETURN(hipSuccess);
+}
+
+hipError_t
+hipFuncSetAttribute(const void *function, int attribute, int value)
+{
+    if (!sim_hip_handle_valid(function, HANDLE_FUNCTION))
+        RETURN(hipErrorInvalidDeviceFunction);
+    const HipFunction *f = function;
+    const SimChip *c = sim_hip_device(f->h.device)->sim->chip;
+    if (attribute == 9)
+        RETURN(hipSuccess);
+    if (attribute != 8 || value < 0 || (uint64_t)value + f->kernel->group_size > c->lds_per_group)
+        RETURN(hipErrorInvalidValue);
+    RETURN(hipSuccess);
+}
+
+hipError_t
+hipFuncSetCacheConfig(const void *function, int config)
+{
+    (void)config;
+    RETURN(function ? hipSuccess : hipErrorInvalidDeviceFunction);
+}
+
+hipError_t
+hipFuncSetSharedMemConfig(const void *function, int config)
+{
+    return hipFuncSetCacheConfig(function, config);
+}
+
+static hipError_t
+occupancy(int *n, void *function, int block, size_t lds)
+{
+    if (!n || block <= 0 || block > 1024)
+        return hipErrorInvalidValue;
+    if (!sim_hip_handle_valid(function, HANDLE_FUNCTION))
+        return hipErrorInvalidDeviceFunction;
+    const HipFunction *f = function;
+    if (lds > UINT32_MAX)
+        *n = 0;
+    else
+        *n = (int)sim_occupancy(sim_hip_device(f->h.device)->sim, f->kernel, (uint32_t)block, (uint32_t)lds);
+    return hipSuccess;
+}
+
+hipError_t
+hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *n, void *function, int block, size_t lds)
+{
+    RETURN(occupancy(n, function, block, lds));
+}
+
+hipError_t
+hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, void *function, int block, size_t lds,
+                                                            unsigned flags)
+{
+    if (flags > 1)
+        RETURN(hipErrorInvalidValue);
+    RETURN(occupancy(n, function, block, lds));
+}
+
+hipError_t
+hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, void *function, size_t lds, int limit)
+{
+    int best = 0, waves = 0;
+    if (!grid || !block || limit < 0)
+        RETURN(hipErrorInvalidValue);
+    if (!sim_hip_handle_valid(function, HANDLE_FUNCTION))
+        RETURN(hipErrorInvalidDeviceFunction);
+    const HipFunction *f = function;
+    const SimDevice *sim = sim_hip_device(f->h.device)->sim;
+    int max = (int)(f->kernel->max_flat_workgroup_size ? f->kernel->max_flat_workgroup_size : 1024);
+    if (limit && limit < max)
+        max = limit;
+    for (int b = max; b >= 64; b -= 64) {
+        int n = 0;
+        if (occupancy(&n, function, b, lds) == hipSuccess && n * b > waves) {
+            waves = n * b;
+            best = b;
+            *grid = n * (int)sim->cus;
+        }
+    }
+    *block = best;
+    RETURN(best ? hipSuccess : hipErrorInvalidValue);
+}

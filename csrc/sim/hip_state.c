@@ -1,0 +1,232 @@
+/* hip_state.c - process state of the HIP API: devices from the environment, the current device and last error
+ * of each thread, live handles. The one place with global state: HIP's interface has it.
+ *
+ *   TILELANG_SIM_DEVICES  chips, comma separated (gfx942)      TILELANG_SIM_CHECK    checks, comma separated,
+ * all, none (bounds) TILELANG_SIM_CUS      compute units of each (the chip's)   TILELANG_SIM_THREADS  host
+ * threads a launch (all cores) TILELANG_SIM_STATS    1: count every instruction for tlsim_last_stats */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/hip.h"
+#include "sim/tlsim.h"
+
+static struct {
+    pthread_once_t once;
+    pthread_mutex_t lock;
+    HipDevice dev[SIM_MAX_DEVICES];
+    int ndev;
+    const Handle **handles; /* open addressing */
+    uint32_t nhandles, cap;
+} state = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local int current_device;
+static _Thread_local hipError_t last_error;
+
+/* ---- devices
+ * ----------------------------------------------------------------------------------------------------- */
+
+static bool
+parse_checks(const char *s, uint32_t *mask)
+{
+    char buf[256], *save, *tok;
+    if (!s || !*s)
+        s = "bounds";
+    snprintf(buf, sizeof buf, "%s", s);
+    *mask = 0;
+    for (tok = strtok_r(buf, ", ", &save); tok; tok = strtok_r(NULL, ", ", &save)) {
+        if (!strcmp(tok, "none"))
+            continue;
+        if (!strcmp(tok, "all")) {
+            *mask |= sim_checks_available();
+            continue;
+        }
+        uint32_t i = 0;
+        while (i < SIM_CHECK_COUNT &&
+               (strcmp(tok, sim_check_name((SimCheck)i)) || !(sim_checks_available() >> i & 1)))
+            i++;
+        if (i == SIM_CHECK_COUNT) {
+            fprintf(stderr, "tilelang simulator: TILELANG_SIM_CHECK: there is no check '%s'\n", tok);
+            return false;
+        }
+        *mask |= 1u << i;
+    }
+    return true;
+}
+
+static void
+start_devices(void)
+{
+    const char *list = getenv("TILELANG_SIM_DEVICES"), *cus = getenv("TILELANG_SIM_CUS");
+    const char *stats = getenv("TILELANG_SIM_STATS");
+    char buf[512], why[256], *save, *tok;
+    SimDeviceOptions o = {.allow_foreign = true};
+    if (cus)
+        o.cus = (uint32_t)strtoul(cus, NULL, 10);
+    if (!parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks))
+        return;
+    snprintf(buf, sizeof buf, "%s", list && *list ? list : "gfx942");
+    for (tok = strtok_r(buf, ", ", &save); tok && state.ndev < SIM_MAX_DEVICES;
+         tok = strtok_r(NULL, ", ", &save)) {
+        HipDevice *d = &state.dev[state.ndev];
+        if (!isa_arch_by_name(tok, &o.arch)) {
+            fprintf(stderr, "tilelang simulator: TILELANG_SIM_DEVICES: unknown architecture '%s'\n", tok);
+            continue;
+        }
+        if (!(d->sim = sim_device_new(&o, why, sizeof why))) {
+            fprintf(stderr, "tilelang simulator: %s\n", why);
+            continue;
+        }
+        d->stats_on = stats && *stats && *stats != '0';
+        snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
+        state.ndev++;
+    }
+}
+
+int
+sim_hip_device_count(void)
+{
+    pthread_once(&state.once, start_devices);
+    return state.ndev;
+}
+
+HipDevice *
+sim_hip_device(int index)
+{
+    return index >= 0 && index < sim_hip_device_count() ? &state.dev[index] : NULL;
+}
+
+int
+sim_hip_current(void)
+{
+    return current_device;
+}
+
+void
+sim_hip_set_current(int device)
+{
+    current_device = device;
+}
+
+SimDevice *
+sim_hip_current_device(void)
+{
+    HipDevice *d = sim_hip_device(current_device);
+    return d ? d->sim : NULL;
+}
+
+HipDevice *
+sim_hip_owner(const void *p, SimExtent *x)
+{
+    for (int i = 0; i < sim_hip_device_count(); i++)
+        if (sim_mem_lookup(state.dev[i].sim->mem, (uint64_t)p, 1, x))
+            return &state.dev[i];
+    return NULL;
+}
+
+/* ---- errors
+ * ------------------------------------------------------------------------------------------------------ */
+
+hipError_t
+sim_hip_result(hipError_t e)
+{
+    if (e != hipSuccess && e != hipErrorNotReady)
+        last_error = e;
+    return e;
+}
+
+hipError_t
+sim_hip_last(bool clear)
+{
+    hipError_t e = last_error;
+    if (clear)
+        last_error = hipSuccess;
+    return e;
+}
+
+hipError_t
+sim_hip_check(HipDevice **d)
+{
+    HipDevice *dev = sim_hip_device(current_device);
+    if (d)
+        *d = dev;
+    return dev ? dev->sticky : hipErrorNoDevice;
+}
+
+/* ---- handles
+ * ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t
+slot_of(const void *p)
+{
+    return (uint32_t)(((uint64_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (state.cap - 1);
+}
+
+static uint32_t
+find_handle(const void *p) /* its slot, or the free one where it would go; cap > 0 */
+{
+    uint32_t i = slot_of(p);
+    while (state.handles[i] && state.handles[i] != p)
+        i = (i + 1) & (state.cap - 1);
+    return i;
+}
+
+static bool
+grow(void)
+{
+    uint32_t old = state.cap, cap = old ? old * 2 : 256;
+    const Handle **was = state.handles, **now = calloc(cap, sizeof *now);
+    if (!now)
+        return false;
+    state.handles = now;
+    state.cap = cap;
+    for (uint32_t i = 0; i < old; i++)
+        if (was[i])
+            now[find_handle(was[i])] = was[i];
+    free(was);
+    return true;
+}
+
+bool
+sim_hip_handle_add(Handle *h)
+{
+    pthread_mutex_lock(&state.lock);
+    bool ok = (state.nhandles + 1) * 2 <= state.cap || grow();
+    if (ok) {
+        state.handles[find_handle(h)] = h;
+        state.nhandles++;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return ok;
+}
+
+bool
+sim_hip_handle_valid(const void *p, HandleKind kind)
+{
+    pthread_mutex_lock(&state.lock);
+    bool ok = p && state.cap && state.handles[find_handle(p)] && ((const Handle *)p)->kind == kind;
+    pthread_mutex_unlock(&state.lock);
+    return ok;
+}
+
+bool
+sim_hip_handle_remove(const void *p, HandleKind kind)
+{
+    bool ok = false;
+    pthread_mutex_lock(&state.lock);
+    uint32_t i = state.cap && p ? find_handle(p) : 0;
+    if (state.cap && p && state.handles[i] && ((const Handle *)p)->kind == kind) {
+        state.handles[i] = NULL;
+        state.nhandles--;
+        for (uint32_t j = (i + 1) & (state.cap - 1); state.handles[j]; j = (j + 1) & (state.cap - 1)) {
+            const Handle *h = state.handles[j]; /* close the gap */
+            state.handles[j] = NULL;
+            state.handles[find_handle(h)] = h;
+        }
+        ok = true;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return ok;
+}

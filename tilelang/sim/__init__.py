@@ -1,0 +1,33 @@
+"""Runs AMD GPU code objects on the bundled instruction-level simulator.
+
+    dev = Device("gfx942", checks="all")
+    module = dev.load("kernel.hsaco")
+    stats = module.kernels["add"].launch(grid=(4, 1, 1), block=(256, 1, 1), args=[a, b, out, np.int32(1024)])
+
+A program that does what it must not raises :class:`SimulatorFault`; its ``reports`` say what, where and by whom.
+"""
+
+from __future__ import annotations
+
+from tilelang.errors import SimulatorFault
+from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report
+from tilelang.sim._execute import execute
+from tilelang.sim._native import library_path
+
+__all__ = [
+    "Device",
+    "DeviceMemory",
+    "Kernel",
+    "KernelArg",
+    "Module",
+    "Report",
+    "SimulatorFault",
+    "execute",
+    "libdir",
+    "library_path",
+]
+
+
+def libdir() -> str:
+    """Folder with the forwarding libraries ``libamdhip64.so``, ``.so.6`` and ``.so.7``."""
+    return str(library_path().parent / "lib")

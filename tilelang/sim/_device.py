@@ -1,0 +1,430 @@
+"""Devices, memory, modules and launches on the simulator."""
+
+from __future__ import annotations
+
+import ctypes as C
+import os
+import struct
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilelang.errors import SimulatorFault
+from tilelang.sim import _native as nat
+
+_OK, _FAULTED, _BAD_CONFIG, _NO_RESIDENCY, _NO_MEMORY, _UNSUPPORTED, _CANCELLED = range(7)
+
+
+@dataclass(frozen=True)
+class Report:
+    """One fault. ``pc`` and ``other_pc`` are bytes from the kernel's first instruction; ``address`` is a global address,
+    an offset in LDS or scratch, or None; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is "file:line"."""
+
+    check: str
+    message: str
+    kernel: str
+    workgroup: tuple[int, int, int]
+    wave: int
+    lanes: tuple[int, ...]
+    pc: int
+    text: str
+    address: int | None
+    other_pc: int | None
+    line: str | None
+    other_wave: int | None = None
+    other_text: str | None = None
+    other_line: str | None = None
+    count: int = 1
+    details: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.details
+
+
+@dataclass(frozen=True)
+class KernelArg:
+    """One kernel argument as the metadata gives it; ``kind`` is its value_kind ("hidden_..." are filled in)."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+
+
+class DeviceMemory:
+    """Memory of a simulated device with exact bounds."""
+
+    def __init__(self, device: Device, nbytes: int, dtype: np.dtype | None, shape: tuple[int, ...] | None) -> None:
+        self._device = device
+        self.nbytes = int(nbytes)
+        self._dtype = dtype
+        self._shape = shape
+        self._address = device._lib.tlsim_malloc(device._handle, max(self.nbytes, 1), None)
+        if not self._address:
+            raise MemoryError(f"the simulated device cannot allocate {nbytes} bytes")
+
+    @property
+    def address(self) -> int:
+        """Device address of the first byte."""
+        if not self._address:
+            raise ValueError("this device memory has been freed")
+        return self._address
+
+    def numpy(self, dtype: Any = None, shape: Any = None) -> np.ndarray:
+        """A copy of the contents as an array; dtype and shape default to those of the array it was made from."""
+        dtype = np.dtype(dtype) if dtype is not None else self._dtype or np.dtype(np.uint8)
+        if shape is None:
+            same = dtype == self._dtype and self._shape is not None
+            shape = self._shape if same else (self.nbytes // dtype.itemsize,)
+        out = np.empty(shape, dtype)
+        if out.nbytes > self.nbytes:
+            raise ValueError(f"{out.nbytes} bytes asked of {self.nbytes} bytes of device memory")
+        self._device._lib.tlsim_copy_out(self._device._handle, out.ctypes.data, self.address, out.nbytes)
+        return out
+
+    def write(self, array: np.ndarray) -> None:
+        """Copies an array (or its bytes) to the start of this memory."""
+        data = np.ascontiguousarray(array)
+        if data.nbytes > self.nbytes:
+            raise ValueError(f"{data.nbytes} bytes do not fit into {self.nbytes} bytes of device memory")
+        self._device._lib.tlsim_copy_in(self._device._handle, self.address, data.ctypes.data, data.nbytes)
+
+    def free(self) -> None:
+        """Gives the memory back; a later access by a kernel is a bounds fault. Freeing twice does nothing."""
+        if self._address:
+            self._device._lib.tlsim_free(self._device._handle, self._address)
+            self._address = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", None) and self._device._handle:
+            self.free()
+
+
+class Device:
+    """A simulated GPU.
+
+    arch: "gfx942" ...; checks: "none", "all" or names of bounds, init, race, wait, hazard, barrier; threads: host
+    threads (None: TILELANG_SIM_THREADS or all cores); seed: permutes the order of waves (0: in order).
+    Raises ValueError for an architecture or a check that is not there."""
+
+    def __init__(
+        self,
+        arch: str = "gfx942",
+        checks: str | Sequence[str] = "bounds",
+        threads: int | None = None,
+        *,
+        seed: int = 0,
+        max_instructions: int | None = None,
+    ) -> None:
+        self._handle = None
+        self._lib = nat.library()
+        self.arch = arch
+        mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
+        self.checks = tuple(nat.check_name(i) for i in range(32) if mask >> i & 1)
+        if threads is not None and not 1 <= threads <= 1024:
+            raise ValueError(f"threads must be 1 to 1024, not {threads}")
+        why = C.create_string_buffer(512)
+        self._handle = self._lib.tlsim_device_create(arch.encode(), mask, threads or 0, why, len(why))
+        if not self._handle:
+            raise ValueError(why.value.decode())
+        if seed:
+            self._lib.tlsim_device_option(self._handle, b"seed", seed)
+        if max_instructions is not None:
+            self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
+        self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
+
+    def empty(self, nbytes: int) -> DeviceMemory:
+        """Device memory of nbytes bytes, contents undefined."""
+        return DeviceMemory(self, nbytes, None, None)
+
+    def array(self, a: np.ndarray) -> DeviceMemory:
+        """Device memory with a (C-contiguous) copy of the array."""
+        a = np.asarray(a)
+        mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape)
+        mem.write(a)
+        return mem
+
+    def load(self, source: str | os.PathLike | bytes) -> Module:
+        """Loads a code object from a file or from bytes. Raises ValueError when it is malformed or for another chip."""
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            data = bytes(source)
+        else:
+            with open(source, "rb") as f:
+                data = f.read()
+        return Module(self, data)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Launches and wave instructions since the device was made."""
+        a, b = C.c_uint64(), C.c_uint64()
+        self._lib.tlsim_counters(self._handle, C.byref(a), C.byref(b))
+        return {"launches": a.value, "instructions": b.value}
+
+    def cancel(self) -> None:
+        """Stops the running launch (from another thread)."""
+        self._lib.tlsim_cancel(self._handle)
+
+    def close(self) -> None:
+        """Ends the device; its memory and modules are gone."""
+        if self._handle:
+            for m in list(self._modules):
+                m._handle = None
+            self._lib.tlsim_device_destroy(self._handle)
+            self._handle = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _reports(self) -> list[Report]:
+        out = []
+        raw = nat.Report()
+        for i in range(self._lib.tlsim_report_count(self._handle)):
+            self._lib.tlsim_report(self._handle, i, C.byref(raw))
+            text = C.create_string_buffer(4096)
+            self._lib.tlsim_report_text(self._handle, i, text, len(text))
+            out.append(_report(raw, text.value.decode(errors="replace").rstrip("\n")))
+        return out
+
+
+def _line(file: bytes, line: int) -> str | None:
+    return f"{file.decode(errors='replace')}:{line}" if file and line else None
+
+
+def _report(r: nat.Report, details: str) -> Report:
+    return Report(
+        check=nat.check_name(r.check),
+        message=r.message.decode(errors="replace"),
+        kernel=r.kernel.decode(errors="replace"),
+        workgroup=(r.wg[0], r.wg[1], r.wg[2]),
+        wave=r.wave,
+        lanes=tuple(i for i in range(64) if r.lanes >> i & 1),
+        pc=r.pc,
+        text=r.text.decode(errors="replace"),
+        address=r.address or None,
+        other_pc=None if r.other_pc == nat.NO_PC else r.other_pc,
+        line=_line(r.file, r.line),
+        other_wave=None if r.other_wave == 0xFFFFFFFF else r.other_wave,
+        other_text=r.other_text.decode(errors="replace") or None,
+        other_line=_line(r.other_file, r.other_line),
+        count=r.count,
+        details=details,
+    )
+
+
+class Module:
+    """A loaded code object; ``kernels`` maps symbol to :class:`Kernel`."""
+
+    def __init__(self, device: Device, data: bytes) -> None:
+        self._device = device
+        self._handle = None
+        why = C.create_string_buffer(512)
+        self._handle = device._lib.tlsim_module_load(device._handle, data, len(data), why, len(why))
+        if not self._handle:
+            raise ValueError(f"cannot load the code object: {why.value.decode(errors='replace')}")
+        device._modules.add(self)
+        self.kernels: dict[str, Kernel] = {}
+        for i in range(device._lib.tlsim_kernel_count(self._handle)):
+            k = Kernel(self, device._lib.tlsim_kernel_at(self._handle, i))
+            self.kernels[k.name] = k
+
+    def unload(self) -> None:
+        """Removes the code from the device; its kernels cannot be launched any more."""
+        if self._handle and self._device._handle:
+            self._device._lib.tlsim_module_unload(self._device._handle, self._handle)
+        self._handle = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.unload()
+
+
+class Kernel:
+    """A kernel of a module: ``name``, ``args``, ``resources``, :meth:`launch`, :meth:`disassembly`."""
+
+    def __init__(self, module: Module, handle: int) -> None:
+        # The module holds this kernel; the kernel keeps the module alive through its device work only.
+        self._module = module
+        self._handle = handle
+        self._lib = module._device._lib
+        self.name: str = self._lib.tlsim_kernel_name(handle).decode()
+        info = nat.KernelInfo()
+        self._lib.tlsim_kernel_info(handle, C.byref(info))
+        self._info = info
+        self.args: list[KernelArg] = []
+        raw = nat.Arg()
+        for i in range(info.nargs):
+            self._lib.tlsim_kernel_arg(handle, i, C.byref(raw))
+            self.args.append(KernelArg(raw.name.decode(), raw.offset, raw.size, raw.kind.decode()))
+        self.resources: dict[str, Any] = {
+            "vgprs": info.vgpr_count,
+            "agprs": info.agpr_count,
+            "sgprs": info.sgpr_count,
+            "allocated_vgprs": info.allocated_vgprs,
+            "vgpr_spills": info.vgpr_spill_count,
+            "sgpr_spills": info.sgpr_spill_count,
+            "lds_bytes": info.group_size,
+            "scratch_bytes": info.private_size,
+            "kernarg_bytes": info.kernarg_size,
+            "max_threads": info.max_flat_workgroup_size,
+            "wave_size": info.wavefront_size,
+            "code_bytes": info.code_bytes,
+        }
+
+    def _disasm(self, pc: int) -> tuple[int, str, str, str | None, bool]:
+        text, mn, file = C.create_string_buffer(256), C.create_string_buffer(96), C.create_string_buffer(512)
+        line, known = C.c_uint32(), C.c_bool()
+        n = self._lib.tlsim_disassemble(
+            self._handle, pc, text, 256, mn, 96, file, 512, C.byref(line), C.byref(known)
+        )
+        return n, text.value.decode(), mn.value.decode(), _line(file.value, line.value), known.value
+
+    def disassembly(self) -> list[tuple[int, str, str | None]]:
+        """(pc, text, "file:line" or None) of each instruction of the kernel, in order; an unknown encoding has its reason in
+        parentheses as text. Without a symbol size it goes to the first s_endpgm."""
+        out = []
+        pc, end = 0, self._info.code_bytes
+        while not end or pc < end:
+            n, text, mn, line, _ = self._disasm(pc)
+            if not n:
+                break
+            out.append((pc, text, line))
+            pc += n
+            if not end and mn == "s_endpgm":
+                break
+        return out
+
+    def launch(
+        self,
+        grid: Sequence[int],
+        block: Sequence[int],
+        args: Sequence[Any] | Mapping[int, Any] = (),
+        lds_bytes: int = 0,
+    ) -> dict[str, Any]:
+        """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
+
+        args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device memory for
+        the call: copied in and, when writable, out), a NumPy scalar, bytes, an int, or None (a null pointer).
+        lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
+        Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
+        if self._module._handle is None:
+            raise ValueError(f"the module of kernel {self.name} is not loaded any more")
+        dev = self._module._device
+        dims = [_three(grid, "grid"), _three(block, "block")]
+        temps: list[tuple[np.ndarray, DeviceMemory]] = []
+        try:
+            packed = self._pack(args, temps)
+            stats, counts = nat.Stats(), (C.c_uint64 * self._info.count_words)()
+            stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
+            status = self._lib.tlsim_launch(
+                dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
+            )
+            for host, mem in temps:
+                if host.flags.writeable:
+                    host[...] = mem.numpy(host.dtype, host.shape)
+        finally:
+            for _, mem in temps:
+                mem.free()
+        if status == _FAULTED:
+            reports = dev._reports()
+            raise SimulatorFault(_summary(reports), reports)
+        if status == _CANCELLED:
+            raise KeyboardInterrupt("the launch was cancelled")
+        if status != _OK:
+            message = self._lib.tlsim_error(dev._handle).decode(errors="replace") or f"launch failed ({status})"
+            raise {_NO_MEMORY: MemoryError, _UNSUPPORTED: NotImplementedError}.get(status, ValueError)(message)
+        return self._statistics(stats, np.frombuffer(counts, np.uint64))
+
+    def _pack(self, args: Sequence[Any] | Mapping[int, Any], temps: list) -> bytes:
+        out = bytearray(self._info.kernarg_size)
+        explicit = [a for a in self.args if not a.kind.startswith("hidden_")]
+        by_offset = {a.offset: a for a in self.args}
+        if isinstance(args, Mapping):
+            items = [(int(off), by_offset.get(int(off)), v) for off, v in args.items()]
+        else:
+            if len(args) != len(explicit):
+                names = ", ".join(a.name or f"+{a.offset}" for a in explicit)
+                raise TypeError(f"kernel {self.name} takes {len(explicit)} arguments ({names}), {len(args)} given")
+            items = [(a.offset, a, v) for a, v in zip(explicit, args, strict=True)]
+        for off, arg, value in items:
+            data = self._value(off, arg, value, temps)
+            if off < 0 or off + len(data) > len(out):
+                raise ValueError(f"{len(data)} bytes at offset {off} lie outside {len(out)} bytes of arguments")
+            out[off : off + len(data)] = data
+        return bytes(out)
+
+    def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list) -> bytes:
+        what = f"argument {arg.name or '+%d' % off} of kernel {self.name}" if arg else f"the value at offset {off}"
+        dev = self._module._device
+        if value is None:
+            data = bytes(8)
+        elif isinstance(value, DeviceMemory):
+            data = struct.pack("<Q", value.address)
+        elif isinstance(value, np.ndarray) and value.ndim > 0:
+            mem = dev.array(value)
+            temps.append((value, mem))
+            data = struct.pack("<Q", mem.address)
+        elif isinstance(value, (np.generic, np.ndarray)):
+            data = value.tobytes()
+        elif isinstance(value, (bytes, bytearray, memoryview)):
+            data = bytes(value)
+        elif isinstance(value, (bool, int)):
+            size = arg.size if arg else 8
+            try:
+                data = int(value).to_bytes(size, "little", signed=value < 0)
+            except OverflowError:
+                raise ValueError(f"{what}: {value} does not fit into {size} bytes") from None
+        else:
+            raise TypeError(
+                f"{what}: a {type(value).__name__} has no fixed size; pass device memory, a NumPy array or scalar, bytes, "
+                "an int or None"
+            )
+        if arg and len(data) != arg.size:
+            raise ValueError(f"{what} has {arg.size} bytes, the value has {len(data)}")
+        return data
+
+    def _statistics(self, s: nat.Stats, counts: np.ndarray) -> dict[str, Any]:
+        by_pc: dict[int, tuple[int, str]] = {}
+        by_mnemonic: dict[str, int] = {}
+        for i in np.flatnonzero(counts):
+            pc, n = self._info.count_base + 4 * int(i), int(counts[i])
+            _, text, mnemonic, _, _ = self._disasm(pc)
+            by_pc[pc] = (n, text)
+            by_mnemonic[mnemonic] = by_mnemonic.get(mnemonic, 0) + n
+
+        def widths(*arrays: Any) -> dict[int, int]:
+            return {w: sum(a[i] for a in arrays) for i, w in enumerate(nat.WIDTHS)}
+
+        return {
+            "instructions": s.instructions,
+            "by_mnemonic": dict(sorted(by_mnemonic.items(), key=lambda kv: (-kv[1], kv[0]))),
+            "by_pc": by_pc,
+            "lds_conflict_cycles": s.lds_conflict_cycles,
+            "lds_gap_accesses": s.lds_gap_accesses,
+            "global_bytes": widths(s.global_read, s.global_write),
+            "global_read_bytes": widths(s.global_read),
+            "global_write_bytes": widths(s.global_write),
+            "lds_bytes": widths(s.lds_read, s.lds_write),
+            "lds_read_bytes": widths(s.lds_read),
+            "lds_write_bytes": widths(s.lds_write),
+            "scalar_bytes": s.scalar_read,
+            "lds_dma_bytes": s.lds_dma,
+            "atomic_lanes": s.atomics,
+        }
+
+
+def _three(v: Sequence[int] | int, what: str) -> Any:
+    v = (v,) if isinstance(v, (int, np.integer)) else tuple(v)
+    if not 1 <= len(v) <= 3 or any(int(x) < 1 or int(x) > 0xFFFFFFFF for x in v):
+        raise ValueError(f"{what} must be one to three positive numbers, not {v}")
+    return (C.c_uint32 * 3)(*[int(x) for x in v], *[1] * (3 - len(v)))
+
+
+def _summary(reports: list[Report]) -> str:
+    n = len(reports)
+    head = f"{n} faults" if n != 1 else "1 fault"
+    shown = "\n".join(str(r) for r in reports[:4])
+    return f"{head}\n{shown}" + (f"\n... and {n - 4} more" if n > 4 else "")

@@ -1,0 +1,97 @@
+"""Runs bare instruction bytes on one wave."""
+
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any
+
+from tilelang.errors import SimulatorFault
+from tilelang.sim import _native as nat
+from tilelang.sim._device import Report
+
+_MODE_DEFAULT = 0x3F0
+
+
+def _mode(fields: dict[str, int] | None) -> int:
+    mode = _MODE_DEFAULT
+    for name, (shift, width) in {
+        "fp32_round": (0, 2),
+        "fp16_64_round": (2, 2),
+        "fp32_denorm": (4, 2),
+        "fp16_64_denorm": (6, 2),
+        "dx10_clamp": (8, 1),
+        "ieee": (9, 1),
+    }.items():
+        if fields and name in fields:
+            mask = ((1 << width) - 1) << shift
+            mode = mode & ~mask | (int(fields[name]) << shift & mask)
+    return mode
+
+
+def execute(arch: str, code: bytes, state: dict[str, Any], checks: str = "none") -> dict[str, Any]:
+    """Runs ``code`` on one wave until past its last byte and returns the state after it.
+
+    ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number: hex};
+    a vector register has 8 digits a lane, lane 0 first; from "a0" on also accumulation registers), ``lds`` (hex
+    bytes), ``mode`` ({field: value}). The result has the same keys; ``s`` and ``v`` hold all registers given and all
+    that changed. Raises SimulatorFault for an instruction that cannot run, ValueError for checks other than none
+    (a bare instruction has no program around it to check)."""
+    if checks != "none":
+        raise ValueError("the check names for bare instructions are: none")
+    lib = nat.library()
+    wave = int(state.get("wave", 64))
+    if wave not in (32, 64):
+        raise ValueError(f"wave must be 32 or 64, not {wave}")
+    st = nat.WaveState()
+    st.exec = int(state.get("exec", "f" * (wave // 4)), 16)
+    st.vcc = int(state.get("vcc", "0"), 16)
+    st.scc = int(state.get("scc", 0))
+    st.m0 = int(state.get("m0", "0"), 16)
+    st.mode = _mode(state.get("mode"))
+    for num, value in state.get("s", {}).items():
+        st.s[int(num)] = int(value, 16)
+    for num, value in state.get("v", {}).items():
+        row = st.v[_vgpr(num)]
+        for lane in range(len(value) // 8):
+            row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
+    lds = bytearray.fromhex(state.get("lds") or "")
+    buf = (C.c_uint8 * max(len(lds), 1)).from_buffer_copy(bytes(lds) or b"\0")
+    st.lds = C.cast(buf, C.POINTER(C.c_uint8))
+    st.lds_bytes = len(lds)
+    before_s, before_v = bytes(st.s), bytes(st.v)
+    fault = nat.Fault()
+    if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, code, len(code), 1 << 20, C.byref(st), C.byref(fault)):
+        message = fault.message.decode(errors="replace")
+        report = Report(
+            nat.check_name(fault.check), message, "", (0, 0, 0), 0, (), 0, "", fault.address or None, None, None
+        )
+        raise SimulatorFault(message, [report])
+    after_s, after_v = bytes(st.s), bytes(st.v)
+    out: dict[str, Any] = {
+        "wave": wave,
+        "exec": f"{st.exec:0{wave // 4}x}",
+        "vcc": f"{st.vcc:0{wave // 4}x}",
+        "scc": st.scc,
+        "m0": f"{st.m0:08x}",
+        "s": {},
+        "v": {},
+        "lds": bytes(buf)[: len(lds)].hex(),
+        "mode": state.get("mode"),
+    }
+    for i in range(128):
+        if str(i) in state.get("s", {}) or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
+            out["s"][str(i)] = f"{st.s[i]:08x}"
+    given = {_vgpr(n) for n in state.get("v", {})}
+    for i in range(512):
+        if i in given or before_v[256 * i : 256 * i + 256] != after_v[256 * i : 256 * i + 256]:
+            key = str(i) if i < 256 else f"a{i - 256}"
+            out["v"][key] = "".join(f"{st.v[i][lane]:08x}" for lane in range(wave))
+    return out
+
+
+def _vgpr(key: str | int) -> int:
+    key = str(key)
+    n = int(key[1:]) + 256 if key.startswith("a") else int(key)
+    if not 0 <= n < 512:
+        raise ValueError(f"no vector register {key}")
+    return n
