@@ -219,6 +219,8 @@ vector_source(Dec *d, const IsaSpec *s, IsaOpnd *o, uint32_t i)
         return fail(d, "the operand must be a vector register");
     if ((s->flags & ISA_S_SONLY) && code >= 256)
         return fail(d, "the operand must be a scalar");
+    if ((s->flags & ISA_S_REG) && code >= 128)
+        return fail(d, "the operand must be a scalar register");
     if (!is_vop3(d))
         return source(d, o, code, agpr);
     if (d->row->base == ISA_MAI) {

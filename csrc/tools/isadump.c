@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include "isa/isa.h"
+#include "isa/check.h"
 
 static int
 hex_digit(int c)
@@ -88,6 +88,59 @@ dump_file(IsaArch arch, const char *path, TlText *t)
     return 0;
 }
 
+static void
+print_loops(const IsaCode *c, TlText *t)
+{
+    IsaLoops loops;
+    if (!isa_loops(c, &loops))
+        return;
+    for (uint32_t i = 0; i < loops.len; i++) {
+        const IsaLoop *l = &loops.data[i];
+        t->len = 0;
+        isa_mix_print(&l->mix, t);
+        printf("loop 0x%x..0x%x depth %u%s: %s\n", l->first, l->last, l->depth,
+               i == isa_main_loop(&loops) ? " main" : "", t->data);
+    }
+}
+
+static int
+check_file(IsaArch arch, const char *path, TlText *t)
+{
+    static const char *const kinds[] = {"wait", "barrier", "hazard"};
+    static uint8_t buf[1 << 20];
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        fprintf(stderr, "isadump: cannot open %s\n", path);
+        return 1;
+    }
+    size_t n = fread(buf, 1, sizeof buf, f);
+    fclose(f);
+    IsaCode c;
+    const char *why;
+    uint32_t bad;
+    if (!isa_code_decode(&c, t->arena, arch, true, buf, n, &why, &bad)) {
+        fprintf(stderr, "isadump: 0x%x: %s\n", bad, why);
+        return 1;
+    }
+    IsaMix mix;
+    IsaUse use;
+    IsaFaults faults = {0};
+    isa_mix(&c, &mix);
+    isa_use(&c, &use);
+    t->len = 0;
+    isa_mix_print(&mix, t);
+    printf("all: %s\nuse: %u vgprs, %u agprs, %u sgprs, %u scratch, %u lds\n", t->data, use.vgprs, use.agprs,
+           use.sgprs, use.scratch_ops, use.lds_ops);
+    print_loops(&c, t);
+    if (!isa_check(&c, ISA_CHECK_ALL, &faults)) {
+        fprintf(stderr, "isadump: out of memory\n");
+        return 1;
+    }
+    for (uint32_t i = 0; i < faults.len; i++)
+        printf("%s: %s\n", kinds[faults.data[i].kind], faults.data[i].text);
+    return faults.len ? 3 : 0;
+}
+
 static int
 fuzz(IsaArch arch, unsigned long long count, unsigned long long seed, TlText *t)
 {
@@ -123,7 +176,7 @@ main(int argc, char **argv)
 {
     IsaArch arch;
     if (argc < 2 || !isa_arch_by_name(argv[1], &arch)) {
-        fprintf(stderr, "usage: isadump ARCH [FILE | --operands | --fuzz COUNT SEED]\n");
+        fprintf(stderr, "usage: isadump ARCH [FILE | --operands | --check FILE | --fuzz COUNT SEED]\n");
         return 2;
     }
     TlArena arena;
@@ -133,6 +186,8 @@ main(int argc, char **argv)
     int rc;
     if (argc >= 5 && strcmp(argv[2], "--fuzz") == 0)
         rc = fuzz(arch, strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0), &text);
+    else if (argc >= 4 && strcmp(argv[2], "--check") == 0)
+        rc = check_file(arch, argv[3], &text);
     else if (argc >= 3 && strcmp(argv[2], "--operands") != 0)
         rc = dump_file(arch, argv[2], &text);
     else

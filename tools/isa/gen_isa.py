@@ -167,12 +167,21 @@ HI1 = 3 << 59 | 1 << 14  # op_sel_hi all ones, its neutral value
 def gfx9_families(chip: str) -> list[Family]:
     """The encoding families of gfx90a, gfx942 and gfx950."""
     srcf = {VDST: "VDST", SRC0: "SRC0", SRC1: "SRC1", SRC2: "SRC2", SDST: "SDST"}
-    v3 = [lambda op, s=s: vop3(op, VDST, s, SDST << 8) for s in COMBOS]  # noqa: E731
+    v3 = [lambda op, s=s: vop3(op, VDST, s, SDST << 8) for s in COMBOS]
     v3 += [lambda op, s=s: vop3(op, VDST, s) for s in COMBOS]
     v3p = [lambda op, s=s: vop3p(op, s, HI1) for s in COMBOS] + [lambda op, s=s: vop3p(op, s) for s in COMBOS]
     fams = [
-        Family("SOP1", 256, [lambda op: sop1(op, SRC0), lambda op: words(0xBE800000 | op << 8 | SRC0, 0),
-                             lambda op: sop1(op, 0), lambda op: words(0xBE800000 | op << 8, 0)], srcf),
+        Family(
+            "SOP1",
+            256,
+            [
+                lambda op: sop1(op, SRC0),
+                lambda op: words(0xBE800000 | op << 8 | SRC0, 0),
+                lambda op: sop1(op, 0),
+                lambda op: words(0xBE800000 | op << 8, 0),
+            ],
+            srcf,
+        ),
         Family("SOP2", 96, [lambda op: words(0x80000000 | op << 23 | VDST << 16 | SRC1 << 8 | SRC0, 0)], srcf),
         Family("SOPK", 26, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
         Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
@@ -180,24 +189,42 @@ def gfx9_families(chip: str) -> list[Family]:
         Family(
             "SMEM",
             256,
-            [lambda op: q(0xC0000000 | op << 18 | 1 << 14 | VDST << 6 | SRC0 >> 1 | SRC1 << 57),
-             lambda op: q(0xC0000000 | op << 18 | 1 << 17 | VDST << 6 | SRC0 >> 1)],
+            [
+                lambda op: q(0xC0000000 | op << 18 | 1 << 14 | VDST << 6 | SRC0 >> 1 | SRC1 << 57),
+                lambda op: q(0xC0000000 | op << 18 | 1 << 17 | VDST << 6 | SRC0 >> 1),
+            ],
             {VDST: "SDATA", SRC0: "SBASE", SRC1: "SOFFSET"},
         ),
-        Family("VOP1", 256, [lambda op: vop1(op, V + SRC0), lambda op: vop1(op, SRC0),
-                             lambda op: words(0x7E000000 | op << 9, 0)], srcf),
-        Family("VOP2", 62, [lambda op: words(op << 25 | VDST << 17 | SRC1 << 9 | V + SRC0, LIT)],
-               {**srcf, SRC1: "VSRC1"}),
-        Family("VOPC", 256, [lambda op: words(0x7C000000 | op << 17 | SRC1 << 9 | V + SRC0, 0)],
-               {**srcf, SRC1: "VSRC1"}),
+        Family(
+            "VOP1",
+            256,
+            [lambda op: vop1(op, V + SRC0), lambda op: vop1(op, SRC0), lambda op: words(0x7E000000 | op << 9, 0)],
+            srcf,
+        ),
+        Family(
+            "VOP2", 62, [lambda op: words(op << 25 | VDST << 17 | SRC1 << 9 | V + SRC0, LIT)], {**srcf, SRC1: "VSRC1"}
+        ),
+        Family(
+            "VOPC", 256, [lambda op: words(0x7C000000 | op << 17 | SRC1 << 9 | V + SRC0, 0)], {**srcf, SRC1: "VSRC1"}
+        ),
         Family("VOP3", 0x380, v3, srcf),
         Family("VOP3P", 128, v3p, srcf),
         Family(
             "DS",
             256,
-            [lambda op, g=g, m=m: q(0xD8000000 | g | op << 17 | (m & 1) * SRC0 << 32 | (m >> 1 & 1) * SRC1 << 40
-                                    | (m >> 2 & 1) * SRC2 << 48 | (m >> 3) * VDST << 56)
-             for g in (0, 1 << 16) for m in (15, 11, 7, 9, 3, 10, 8, 1, 2, 0)],
+            [
+                lambda op, g=g, m=m: q(
+                    0xD8000000
+                    | g
+                    | op << 17
+                    | (m & 1) * SRC0 << 32
+                    | (m >> 1 & 1) * SRC1 << 40
+                    | (m >> 2 & 1) * SRC2 << 48
+                    | (m >> 3) * VDST << 56
+                )
+                for g in (0, 1 << 16)
+                for m in (15, 11, 7, 9, 3, 10, 8, 1, 2, 0)
+            ],
             {SRC0: "ADDR", SRC1: "DATA0", SRC2: "DATA1", VDST: "VDST"},
         ),
     ]
@@ -223,7 +250,13 @@ def gfx9_families(chip: str) -> list[Family]:
 
     bf = {SRC0: "VADDR", SRC1: "SRSRC", SRC2: "SOFFSET", VDST: "VDATA"}
     fams += [
-        Family("MUBUF", 128, [mubuf(), mubuf(1 << 16), lambda op: q(0xE0000000 | op << 18)], bf, {"RTN": mubuf(1 << 14), "LDS": mubuf(1 << 16)}),
+        Family(
+            "MUBUF",
+            128,
+            [mubuf(), mubuf(1 << 16), lambda op: q(0xE0000000 | op << 18)],
+            bf,
+            {"RTN": mubuf(1 << 14), "LDS": mubuf(1 << 16)},
+        ),
         Family("MTBUF", 16, [mtbuf], bf),
     ]
     return fams
@@ -231,10 +264,40 @@ def gfx9_families(chip: str) -> list[Family]:
 
 # --------------------------------------------------------------------------------------------------- types
 
-T_SRC = {13: "I32", 14: "I64", 15: "I16", 16: "F32", 17: "F64", 18: "BF16", 19: "F16", 20: "V2BF16", 21: "V2F16",
-         23: "V2I16", 25: "V2B32", 26: "V2F32"}
-WIDTH = {"B32": 1, "U32": 1, "I32": 1, "F32": 1, "B16": 1, "U16": 1, "I16": 1, "F16": 1, "BF16": 1, "V2F16": 1,
-         "V2BF16": 1, "V2I16": 1, "B64": 2, "U64": 2, "I64": 2, "F64": 2, "V2F32": 2, "V2B32": 2}
+T_SRC = {
+    13: "I32",
+    14: "I64",
+    15: "I16",
+    16: "F32",
+    17: "F64",
+    18: "BF16",
+    19: "F16",
+    20: "V2BF16",
+    21: "V2F16",
+    23: "V2I16",
+    25: "V2B32",
+    26: "V2F32",
+}
+WIDTH = {
+    "B32": 1,
+    "U32": 1,
+    "I32": 1,
+    "F32": 1,
+    "B16": 1,
+    "U16": 1,
+    "I16": 1,
+    "F16": 1,
+    "BF16": 1,
+    "V2F16": 1,
+    "V2BF16": 1,
+    "V2I16": 1,
+    "B64": 2,
+    "U64": 2,
+    "I64": 2,
+    "F64": 2,
+    "V2F32": 2,
+    "V2B32": 2,
+}
 INT32, INT64, INT16 = ("B32", "U32", "I32"), ("B64", "U64", "I64"), ("B16", "U16", "I16")
 
 
@@ -248,11 +311,27 @@ def operand_type(mnem: str, is_def: bool, otype: int, bits: int) -> str:
     n = bits // 32
     named = (toks[0] if is_def or not mnem.startswith(("v_cvt", "s_cvt")) else toks[-1]) if toks else ""
     if not is_def and toks and not mnem.startswith(("v_cvt", "s_cvt")):
-        named = toks[-1] if mnem.startswith(("v_mad_u64", "v_mad_i64", "s_bcnt", "s_ff", "s_flbit")) and n == 1 \
-            or mnem.startswith(("s_bcnt", "s_ff", "s_flbit", "s_sext")) else toks[0]
+        named = (
+            toks[-1]
+            if mnem.startswith(("v_mad_u64", "v_mad_i64", "s_bcnt", "s_ff", "s_flbit"))
+            and n == 1
+            or mnem.startswith(("s_bcnt", "s_ff", "s_flbit", "s_sext"))
+            else toks[0]
+        )
     if mnem.startswith("v_pk_") or mnem.startswith("v_dot2"):
-        named = {"F16": "V2F16", "BF16": "V2BF16", "I16": "V2I16", "U16": "V2I16", "B16": "V2I16", "F32": "V2F32",
-                 "B32": "V2B32"}.get(named, named) if WIDTH.get(named, 1) == 1 and not (is_def and "dot2" in mnem) else named
+        named = (
+            {
+                "F16": "V2F16",
+                "BF16": "V2BF16",
+                "I16": "V2I16",
+                "U16": "V2I16",
+                "B16": "V2I16",
+                "F32": "V2F32",
+                "B32": "V2B32",
+            }.get(named, named)
+            if WIDTH.get(named, 1) == 1 and not (is_def and "dot2" in mnem)
+            else named
+        )
     want = T_SRC.get(otype)
     if want:
         for group in (INT32, INT64, INT16):
@@ -356,8 +435,11 @@ IMM_KINDS = [
     (r"s_(getreg|setreg)", "HWREG"),
     (r"s_sendmsg", "SENDMSG"),
     (r"s_set_gpr_idx_(on|mode)$", "GPRIDX"),
-    (r"s_(nop|sleep|setprio|sethalt|trap|icache_inv|endpgm|barrier|setkill|decperflevel|incperflevel|wakeup|"
-     r"endpgm_\w+|ttracedata\w*|set_gpr_idx_off)$", "DEC"),
+    (
+        r"s_(nop|sleep|setprio|sethalt|trap|icache_inv|endpgm|barrier|setkill|decperflevel|incperflevel|wakeup|"
+        r"endpgm_\w+|ttracedata\w*|set_gpr_idx_off)$",
+        "DEC",
+    ),
     (r"s_call_b64|s_cbranch_i_fork", "BRANCH"),
 ]
 
@@ -397,7 +479,7 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
     """Operand specs in text order, implicit ones last."""
     found: list[list] = []  # [field, nregs, type, flags, num]
     tied_to: set[int] = set()
-    for i, o in enumerate(a.opnds):
+    for o in a.opnds:
         if o.kind == "r" and o.tied >= 0:
             tied_to.add(o.tied)
     imm_names = imm_fields(fam.name, mnem, a)
@@ -423,9 +505,15 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
                 flags.append("ACC")
             if o.otype == 2 and re.match(r"V|AV|AReg|AGPR", o.rc) and f in ("SRC0", "SRC1", "SRC2"):
                 flags.append("VONLY")
-            if not o.is_def and f in ("SRC0", "SRC1", "SRC2") and o.rc.startswith(("SReg", "SSrc", "SGPR")) \
-                    and fam.name.startswith("VOP"):
+            if (
+                not o.is_def
+                and f in ("SRC0", "SRC1", "SRC2")
+                and o.rc.startswith(("SReg", "SSrc", "SGPR"))
+                and fam.name.startswith("VOP")
+            ):
                 flags.append("SONLY")
+                if o.otype == 2:
+                    flags.append("REG")
             if not o.is_def and fam.name.startswith("SOP") and o.otype == 2 and f.startswith("SRC"):
                 flags.append("REG")
             if "XEXEC" in o.rc and o.file == "SGPR" and fam.name == "SMEM":
@@ -449,9 +537,11 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
     left = list(found)
     for t in toks:
         if t in ("vcc", "vcc_lo", "exec", "exec_lo"):
-            isdef = len(out) <= 1 and ("VCC" in a.defs or "EXEC" in a.defs or
-                                       any(o.is_def and o.val == "VCC" for o in a.opnds)) and \
-                not any(x[0] == "VCC" for x in out)
+            isdef = (
+                len(out) <= 1
+                and ("VCC" in a.defs or "EXEC" in a.defs or any(o.is_def and o.val == "VCC" for o in a.opnds))
+                and not any(x[0] == "VCC" for x in out)
+            )
             out.append([t.split("_")[0].upper(), 2, "B64", ["W" if isdef else "R"], None])
             continue
         m = re.match(r"[-|]*(v|s|a|ttmp)\[?(\d+)", t)
@@ -471,8 +561,16 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
     printed = {x[0] for x in out}
     for regs, fl in ((a.defs, "W"), (a.uses, "R")):
         for r in regs:
-            name = {"VCC": "VCC", "VCC_LO": "VCC", "VCC_HI": "VCC", "SCC": "SCC", "EXEC": "EXEC", "M0": "M0",
-                    "FLAT_SCR": "FLATSCR", "EXEC_LO": "EXEC"}.get(r)
+            name = {
+                "VCC": "VCC",
+                "VCC_LO": "VCC",
+                "VCC_HI": "VCC",
+                "SCC": "SCC",
+                "EXEC": "EXEC",
+                "M0": "M0",
+                "FLAT_SCR": "FLATSCR",
+                "EXEC_LO": "EXEC",
+            }.get(r)
             if name is None:
                 continue
             if name == "EXEC" and fl == "R" and not fam.name.startswith("SOP"):
@@ -517,7 +615,9 @@ def imm_fields(fam: str, mnem: str, a: Answer) -> dict[int, str]:
     return {}
 
 
-def probe_flags(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) -> dict[tuple[str, int], dict[str, str]]:
+def probe_flags(
+    exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]
+) -> dict[tuple[str, int], dict[str, str]]:
     """Texts of every row with one modifier bit set at a time; (family, opcode) -> {probe: text}."""
     bits: list[tuple[tuple[str, int], str, str]] = []
     for fam, op, _, enc in todo:
@@ -581,10 +681,25 @@ def probe_flags(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) 
     return out
 
 
-OPCODE_BITS = {"SOP1": 0xFF80FF00, "SOP2": 0xFF800000, "SOPK": 0xFF800000, "SOPC": 0xFFFF0000, "SOPP": 0xFFFF0000,
-               "SMEM": 0xFFFC0000, "VOP1": 0xFE01FE00, "VOP2": 0xFE000000, "VOPC": 0xFFFE0000, "VOP3": 0xFFFF0000,
-               "VOP3P": 0xFFFF0000, "DS": 0xFDFE0000, "FLAT": 0xFDFCC000, "GLOBAL": 0xFDFCC000, "SCRATCH": 0xFDFCC000,
-               "MUBUF": 0xFDFC0000, "MTBUF": 0xFC078000}
+OPCODE_BITS = {
+    "SOP1": 0xFF80FF00,
+    "SOP2": 0xFF800000,
+    "SOPK": 0xFF800000,
+    "SOPC": 0xFFFF0000,
+    "SOPP": 0xFFFF0000,
+    "SMEM": 0xFFFC0000,
+    "VOP1": 0xFE01FE00,
+    "VOP2": 0xFE000000,
+    "VOPC": 0xFFFE0000,
+    "VOP3": 0xFFFF0000,
+    "VOP3P": 0xFFFF0000,
+    "DS": 0xFDFE0000,
+    "FLAT": 0xFDFCC000,
+    "GLOBAL": 0xFDFCC000,
+    "SCRATCH": 0xFDFCC000,
+    "MUBUF": 0xFDFC0000,
+    "MTBUF": 0xFC078000,
+}
 
 
 def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) -> dict[tuple[str, int], int]:
@@ -592,8 +707,11 @@ def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]
     keys, lines = [], []
     for fam, op, _, enc in todo:
         x = int.from_bytes(bytes.fromhex(enc), "little")
-        n = 32 if OPCODE_BITS[fam.name] and fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2",
-                                                         "VOPC") else 64
+        n = (
+            32
+            if OPCODE_BITS[fam.name] and fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC")
+            else 64
+        )
         for b in range(n):
             if not x >> b & 1 and not OPCODE_BITS[fam.name] >> b & 1:
                 keys.append(((fam.name, op), b))
@@ -627,7 +745,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
     for f, *_, a in first.values():
         names.setdefault(f.name, set()).add(strip_suffix(a.mnem)[0])
     rows = []
-    for (fname, op), (f, _, i, hexs, a) in first.items():
+    for (fname, op), (f, _, _, hexs, a) in first.items():
         mnem, suffix = strip_suffix(a.mnem)
         p = probes.get((fname, op), {})
         ans = {k: parse(v) for k, v in p.items()}
@@ -647,8 +765,10 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             mods = {k for k in range(3) if has(f"neg{k}", r"[ ,]-[|vs]|-\d| neg\(|-v|-s")}
             if any(has(f"opsel{k}", r"op_sel:") for k in range(4)):
                 flags.append("OPSEL")
-                if any(has(f"opsel{k}", r"op_sel:\[\d,\d,\d,\d\]") for k in range(4)) and len(
-                        [o for o in a.opnds if o.kind == "r" and o.tied < 0]) == 3:
+                if (
+                    any(has(f"opsel{k}", r"op_sel:\[\d,\d,\d,\d\]") for k in range(4))
+                    and len([o for o in a.opnds if o.kind == "r" and o.tied < 0]) == 3
+                ):
                     flags.append("OPSEL4")
             if any(o.num == SDST and o.is_def for o in a.opnds):
                 flags.append("VOP3B")
@@ -713,8 +833,14 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                 if sum(o.is_def for o in rtn.opnds) != sum(o.is_def for o in plain.opnds):
                     flags.append("RTN")
                     a = rtn
-                    acc |= acc_fields(f, parse(run_mcdump(
-                        exe, chip, [q(int.from_bytes(bytes.fromhex(hexs), "little") | 1 << 16 | 1 << 55)])[0]))
+                    acc |= acc_fields(
+                        f,
+                        parse(
+                            run_mcdump(
+                                exe, chip, [q(int.from_bytes(bytes.fromhex(hexs), "little") | 1 << 16 | 1 << 55)]
+                            )[0]
+                        ),
+                    )
             if fname == "MUBUF" and not any("SRSRC" in x.rc or x.file == "SGPR" for x in a.opnds):
                 flags.append("NOOFF")  # cache control
             if fname == "MUBUF":
@@ -761,7 +887,8 @@ def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
         for r in sorted(rows, key=lambda r: (r.fam, r.op)):
             n = pats.setdefault(r.specs, len(pats))
             fl = " | ".join("ISA_R_" + x for x in r.flags) or "0"
-            t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl}, {masks.setdefault(r.mbz, len(masks))})\n"
+            mask = masks.setdefault(r.mbz, len(masks))
+            t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl}, {mask})\n"
         body[f"isa_{chip}.def"] = t
     t = HEAD
     for specs, n in pats.items():

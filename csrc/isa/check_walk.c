@@ -1,0 +1,143 @@
+/* check_walk.c - the dataflow driver of the static checks, and their reports. */
+#include <stdio.h>
+#include "isa/check_int.h"
+
+bool
+isa_opnd_regs(const IsaOpnd *o, uint32_t *first, uint32_t *n)
+{
+    *n = o->nregs;
+    switch ((IsaOpndKind)o->kind) {
+    case ISA_OPND_VGPR:
+        *first = o->reg;
+        return true;
+    case ISA_OPND_AGPR:
+        *first = ISA_REG_A + o->reg;
+        return true;
+    case ISA_OPND_SGPR:
+        *first = ISA_REG_S + o->reg;
+        return o->reg + (uint32_t)o->nregs <= 128;
+    case ISA_OPND_SRC:
+        *first = ISA_REG_SCC;
+        *n = 1;
+        return o->reg == 253;
+    case ISA_OPND_NONE:
+    case ISA_OPND_CONST:
+    case ISA_OPND_IMM:
+        break;
+    }
+    return false;
+}
+
+static void
+reg_name(uint32_t r, char *buf, size_t n)
+{
+    const char *file = r < ISA_REG_A ? "v" : r < ISA_REG_S ? "a" : "s";
+    uint32_t i = r < ISA_REG_A ? r : r < ISA_REG_S ? r - ISA_REG_A : r - ISA_REG_S;
+    if (r == ISA_REG_SCC)
+        snprintf(buf, n, "scc");
+    else if (r >= ISA_REG_S && (i == 106 || i == 107))
+        snprintf(buf, n, i == 106 ? "vcc_lo" : "vcc_hi");
+    else if (r >= ISA_REG_S && (i == 126 || i == 127))
+        snprintf(buf, n, i == 126 ? "exec_lo" : "exec_hi");
+    else if (r >= ISA_REG_S && i == 124)
+        snprintf(buf, n, "m0");
+    else
+        snprintf(buf, n, "%s%u", file, i);
+}
+
+bool
+isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32_t reg, const char *what,
+          const char *how, int missing)
+{
+    const IsaCode *c = w->c;
+    TlText t;
+    char name[16] = "";
+    tl_text_init(&t, c->arena);
+    if (reg != UINT32_MAX)
+        reg_name(reg, name, sizeof name);
+    tl_text_printf(&t, "%s%s%s", name, *name ? " " : "", what);
+    if (missing)
+        tl_text_printf(&t, " %d wait state%s too early", missing, missing == 1 ? "" : "s");
+    if (*how)
+        tl_text_printf(&t, " %s", how);
+    tl_text_printf(&t, " 0x%x: ", c->offset[from]);
+    isa_print(c->arch, true, &c->inst[from], &t);
+    tl_text_printf(&t, "; at 0x%x: ", c->offset[at]);
+    isa_print(c->arch, true, &c->inst[at], &t);
+    if (t.failed)
+        return false;
+    IsaFault f = {kind, at, from, t.data};
+    return tl_vec_push(c->arena, w->out, f);
+}
+
+static bool
+run_block(IsaWalk *w, IsaStep *step, void *state, const IsaBlock *b)
+{
+    for (uint32_t i = b->first; i < b->end; i++)
+        if (!step(w, state, i))
+            return false;
+    return true;
+}
+
+/* One sweep in block order; *changed says whether some state grew. */
+static bool
+sweep(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join, char *states, uint8_t *reached, uint8_t *dirty,
+      char *cur, bool *changed)
+{
+    const IsaCode *c = w->c;
+    for (uint32_t k = 0; k < c->nblocks; k++) {
+        if (!reached[k] || (!dirty[k] && !w->report))
+            continue;
+        dirty[k] = 0;
+        memcpy(cur, states + k * size, size);
+        if (!run_block(w, step, cur, &c->block[k]))
+            return false;
+        for (uint32_t s = 0; s < 2 && !w->report; s++) {
+            uint32_t to = c->block[k].succ[s];
+            if (to == UINT32_MAX)
+                continue;
+            if (!reached[to]) {
+                memcpy(states + to * size, cur, size);
+                reached[to] = dirty[to] = 1;
+                *changed = true;
+            } else if (join(states + to * size, cur)) {
+                dirty[to] = 1;
+                *changed = true;
+            }
+        }
+    }
+    return true;
+}
+
+bool
+isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
+{
+    const IsaCode *c = w->c;
+    size = (size + 15) & ~(size_t)15;
+    char *states = tl_arena_alloc(c->arena, size * (c->nblocks + 1), 16);
+    char *cur = tl_arena_alloc(c->arena, size, 16);
+    uint8_t *reached = TL_NEW_N(c->arena, uint8_t, c->nblocks + 1);
+    uint8_t *dirty = TL_NEW_N(c->arena, uint8_t, c->nblocks + 1);
+    if (!states || !cur || !reached || !dirty)
+        return false;
+    reached[0] = dirty[0] = 1;
+    w->report = false;
+    for (bool changed = true; changed;) {
+        changed = false;
+        if (!sweep(w, size, step, join, states, reached, dirty, cur, &changed))
+            return false;
+    }
+    w->report = true;
+    return sweep(w, size, step, join, states, reached, dirty, cur, &(bool){false});
+}
+
+bool
+isa_check(const IsaCode *c, uint32_t which, IsaFaults *out)
+{
+    IsaWalk w = {.c = c, .which = which, .out = out};
+    if (!c->nblocks)
+        return true;
+    if ((which & (ISA_CHECK_WAIT | ISA_CHECK_BARRIER)) && !isa_check_waits(&w))
+        return false;
+    return !(which & ISA_CHECK_HAZARD) || isa_check_hazards(&w);
+}

@@ -1,0 +1,151 @@
+"""The decoder and printer against outside vectors, LLVM's decoder, and random words."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import subprocess
+from collections import Counter
+
+import isalib
+import pytest
+
+ORACLE = isalib.oracle()
+needs_oracle = pytest.mark.skipif(ORACLE is None, reason="outside test data not found (TILELANG_SHARED)")
+
+
+@needs_oracle
+def test_vectors_print_exactly(isadump_exe):
+    """Every vector's bytes decode and print as its text."""
+    with gzip.open(ORACLE / "vectors/vectors.gfx942.jsonl.gz", "rt") as f:
+        rows = [json.loads(line) for line in f]
+    assert len(rows) > 1000
+    got = isalib.isadump(isadump_exe, "gfx942", [r["bytes"] for r in rows])
+    bad = [
+        (r["bytes"], r["text"], g)
+        for r, g in zip(rows, got, strict=True)
+        if f"{len(r['bytes']) // 2} {isalib.norm(r['text'])}" != isalib.norm(g)
+    ]
+    assert not bad, f"{len(bad)} of {len(rows)} differ: {bad[:10]}"
+
+
+@needs_oracle
+@pytest.mark.parametrize("arch", isalib.CDNA)
+def test_compiled_kernels_match_llvm(arch, isadump_exe, mcdump_exe, generator, tmp_path):
+    """Every instruction of the oracle's code objects decodes and prints as LLVM prints it."""
+    texts: dict[str, str] = {}
+    for path in sorted((ORACLE / "kernels").glob(f"*.{arch}.hsaco")):
+        code = isalib.text_section(path)
+        raw = tmp_path / "code.bin"
+        raw.write_bytes(code)
+        out = subprocess.run([isadump_exe, arch, raw], capture_output=True, text=True, check=True).stdout.splitlines()
+        offsets = [int(line.split()[0], 16) for line in out] + [len(code)]
+        for i, line in enumerate(out):
+            texts[code[offsets[i] : offsets[i + 1]].hex()] = line.split(None, 1)[1]
+    assert len(texts) > 500
+    want = generator.run_mcdump(mcdump_exe, arch, list(texts), text_only=True)
+    bad = []
+    for (code, ours), theirs in zip(texts.items(), want, strict=True):
+        if theirs == "INVALID":
+            if not ours.startswith("<"):  # padding words after the code
+                bad.append((code, theirs, ours))
+        elif isalib.norm(theirs.split("\t", 1)[1]) != isalib.norm(ours):
+            bad.append((code, theirs, ours))
+    assert not bad, f"{len(bad)} of {len(texts)} differ: {bad[:10]}"
+
+
+@pytest.mark.parametrize("arch", isalib.CDNA)
+def test_corpus_matches_llvm(arch, isadump_exe, mcdump_exe, generator):
+    """Random encodings of every opcode of every family: same text, same size, same verdict.
+
+    Where LLVM takes an encoding that the ISA does not define, our decoder may refuse it for a stated reason.
+    """
+    seed = 20241
+    rnd = random.Random(seed)
+    print("seed", seed)
+    lines = [
+        (fam, isalib.encoding(rnd, fam, op))
+        for fam, ops in isalib.opcodes(arch).items()
+        for op in ops
+        for _ in range(12)
+    ]
+    ref = generator.run_mcdump(mcdump_exe, arch, [h for _, h in lines], text_only=True)
+    got = isalib.isadump(isadump_exe, arch, [h for _, h in lines])
+    bad, seen = [], Counter()
+    for (fam, code), theirs, ours in zip(lines, ref, got, strict=True):
+        if theirs == "CRASH":
+            seen["crash"] += 1
+            continue
+        refused = theirs == "INVALID" or "/*" in theirs
+        if refused and ours.startswith("INVALID"):
+            seen["both refuse"] += 1
+        elif ours.startswith("INVALID") and any(s in ours for s in isalib.STRICTER):
+            seen["stricter"] += 1
+        elif refused or isalib.norm(theirs) != isalib.norm(ours):
+            if "src_lds_direct" in theirs or "v_pk_fmac_f16_sdwa" in theirs:
+                continue  # not on these chips; LLVM drops modifiers it decoded
+            bad.append((fam, code, theirs, ours))
+        else:
+            seen[fam] += 1
+    print(dict(seen))
+    assert not bad, f"{len(bad)} of {len(lines)} differ: {bad[:10]}"
+    for fam in isalib.HEADS:
+        assert seen[fam] > 20, f"{fam}: too few valid encodings in the corpus"
+
+
+def test_random_words_never_crash(isadump_exe):
+    """Two million random encodings and truncations: no crash, no read past the end, a reason for every refusal."""
+    for arch, seed in (("gfx942", 7), ("gfx90a", 8), ("gfx950", 9)):
+        p = subprocess.run([isadump_exe, arch, "--fuzz", "700000", str(seed)], capture_output=True, text=True)
+        assert p.returncode == 0, f"seed {seed}: {p.stderr}"
+        valid = int(p.stdout.split()[0])
+        assert 50_000 < valid < 650_000, p.stdout
+
+
+def test_tables_are_what_llvm_says(generator, mcdump_exe):
+    """The committed tables equal freshly made ones."""
+    files = generator.emit({c: generator.rows_of_chip(mcdump_exe, c) for c in generator.CHIPS})
+    for name, text in files.items():
+        assert (isalib.ROOT / "csrc/isa" / name).read_text() == text, f"{name} differs: run tools/isa/gen_isa.py"
+
+
+def test_operands_carry_what_a_reader_needs(isadump_exe):
+    """Implicit registers, literals of 64-bit operands, fmaak's literal, accumulation registers, absent addresses."""
+    cases = {
+        # s_and_saveexec_b64 s[26:27], s[98:99]: exec read and written, scc written
+        "62209abe": ["s:26:2", "s:98:2", "s:126:2:type=1:rwi", "src:253:1:type=0:wi"],
+        # v_cndmask_b32_e32 v1, v2, v3, vcc: vcc in the text
+        "02070200": ["v:1:1", "v:2:1", "v:3:1", "s:106:2:type=1:r:"],
+        # v_fmac_f32_e32 v1, v2, v3 reads its destination
+        "02070276": ["v:1:1:type=11:rw"],
+        # v_add_f64 with 1.0
+        "140080d2f2780200": ["v:20:2", "const:0:0:type=12:r:0x3ff0000000000000"],
+        # v_fmaak_f32 v1, v2, v3, 0x40490fdb
+        "02070230db0f4940": ["const:0:0:type=11:r:0x40490fdb"],
+        # v_mfma_f32_16x16x16_f16 a[0:3], v[4:5], v[6:7], a[0:3]
+        "0080cdd3040d0204": ["a:0:4", "v:4:2", "v:6:2", "a:0:4"],
+        # global_load_dword v20, v[40:41], off; with an s-address the vector address is one register
+        "000050dc28007f14": None,
+        "008050dc28007f14": ["v:20:1", "v:40:2", "none:0:0"],
+        "008050dc28000414": ["v:20:1", "v:40:1", "s:4:2"],
+        # buffer_load_dword v40, s[60:63], 0 offen lds: no data operand, m0 read
+        "001051e028000f80": ["v:40:1", "s:60:4", "const:0:0", "s:124:1:type=0:ri"],
+        # v_readlane_b32 s5, v1, s2
+        "050089d201050000": ["s:5:1", "v:1:1", "s:2:1"],
+        # s_cbranch_scc1: scc read
+        "050085bf": ["imm:0:0", "src:253:1:type=0:ri"],
+        # v_cmpx_eq_u32_e32 vcc, v1, v2: exec written
+        "0105b47d": ["s:106:2:type=1:w", "v:1:1", "v:2:1", "s:126:2:type=1:wi"],
+    }
+    got = isalib.isadump(isadump_exe, "gfx942", list(cases), "--operands")
+    for (code, want), line in zip(cases.items(), got, strict=True):
+        if want is None:
+            continue
+        have = line.split("\t")[2:]
+        at = 0
+        for w in want:
+            while at < len(have) and not have[at].startswith(w):
+                at += 1
+            assert at < len(have), f"{code}: {w} not found (in order) in {line}"
+            at += 1
