@@ -631,8 +631,9 @@ tl_layout_convert(TlConvert *kind, TlLayout *conv, const TlLayout *src, const Tl
                 own = 0;
                 if (!solve_nested(e, 3, want, &x, &level))
                     return false;
-                level = d == TL_DIM_WAVE || level == 2 ? 2 : TL_MAX(level, 1);
             }
+            if (!own && d != TL_DIM_REG) /* not from the own lane (wave), if src has it at all */
+                level = TL_MAX(level, d == TL_DIM_LANE ? 1u : 2u);
             r.basis[at] = own ^ x;
             if (!r.basis[at] || r.basis[at] != place_in(src, d, (uint64_t)1 << j))
                 same = false;

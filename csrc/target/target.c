@@ -126,11 +126,12 @@ tl_target_by_name(const char *name)
 const char *
 tl_target_names(void)
 {
-    return
+    static const char names[] =
 #define TL_TARGET(id, name, ...) ", " name
 #include "target/targets.def"
 #undef TL_TARGET
-        + 2;
+        ;
+    return &names[2];
 }
 
 /* ---- matrix instructions -------------------------------------------------------------------- */
