@@ -38,6 +38,19 @@ LLVM_LEAST = 22
 PARTS = ("core", "llvm", "sim", "tools", "testlib")
 FORWARD_NAMES = ("libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7")
 
+# Folders of csrc in their order, and what each one uses.
+FOLDERS = ("base", "target", "layout", "ir", "pass", "codegen", "isa", "sim", "runtime")
+BELOW = {
+    "target": ("base",),
+    "layout": ("base", "target"),
+    "ir": ("base", "target", "layout"),
+    "pass": ("base", "target", "layout", "ir"),
+    "codegen": ("base", "target", "layout", "ir"),
+    "isa": ("base", "target"),
+    "sim": ("base", "target", "isa"),
+    "runtime": ("base",),
+}
+
 # Flags of sources whose name ends so: one source a host level; the choice is made at run time.
 HOST_LEVELS = {
     "_avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt"],
@@ -172,11 +185,10 @@ class NinjaFile:
             "rule link",  # through a second name: somebody may have the old file mapped, or be opening it
             f"  command = $linker {san} -pthread $in $libs -o $out.tmp && mv -f $out.tmp $out",
             "  description = LINK $out",
-            "rule ar",
-            "  command = rm -f $out && ar crs $out $in",
-            "  description = AR $out",
         ]
-        if "llvm" in self.parts or any("codegen/" in p.read_text() for p in self.sources("tools")):
+        if "llvm" in self.parts or (
+            "tools" in self.parts and any('#include "codegen/' in p.read_text() for p in self.sources("tools"))
+        ):
             self.llvm = Llvm()
         for part in self.parts:
             getattr(self, "part_" + part)()
@@ -287,23 +299,16 @@ class NinjaFile:
             fscript = CSRC / "sim" / "forward" / "exports.map"
             self.link("sim", out, [*fobjs, sim], libs, script=fscript if fscript.exists() else None)
 
-    def archive(self) -> Path:
-        path = self.build / "libtl.a"
-        if ("archive",) not in self.objects:
-            objs = self.folder("base", "target", "layout", "ir", "pass", "runtime", "isa", "sim")
-            self.edge(f"build {esc(path)}: ar {' '.join(esc(o) for o in objs)}")
-            self.objects[("archive",)] = [path]
-        return path
-
     def part_tools(self) -> None:
         for src in self.sources("tools"):
-            objs = self.compile(src, [])
-            if "codegen/" in src.read_text():
+            used = {f.split("/")[0] for f in re.findall(r'#include "(\w+/)', src.read_text())}
+            used |= {low for f in used for low in BELOW.get(f, ())}
+            objs = self.compile(src, []) + self.folder(*(f for f in FOLDERS if f in used))
+            libs, linker = ["-ldl", "-lm"], "$cc"
+            if "codegen" in used:
                 assert self.llvm
-                objs = objs + self.folder("codegen") + [self.archive()]
-                self.link("tools", self.build / src.stem, objs, [*self.llvm.libs, "-ldl", "-lm"], linker="$cxx")
-            else:
-                self.link("tools", self.build / src.stem, [*objs, self.archive()], ["-ldl", "-lm"])
+                libs, linker = [*self.llvm.libs, *libs], "$cxx"
+            self.link("tools", self.build / src.stem, objs, libs, linker=linker)
 
     def part_testlib(self) -> None:
         """All of the core and the simulator in one library with every function exported, for tests by ctypes."""

@@ -31,6 +31,8 @@ def faults(path: Path, text: str) -> list[str]:
     folder = path.relative_to(CSRC).parts[0]
     out = []
     for own, system in INCLUDE.findall(text):
+        if own.startswith(("llvm", "lld/")):
+            own, system = "", own
         if own:
             other = own.split("/")[0]
             if "/" not in own:
