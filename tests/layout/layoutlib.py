@@ -203,36 +203,14 @@ class Split(C.Structure):
     ]
 
 
-class Arena(C.Structure):
-    """TlArena (only to print into)."""
-
-    _fields_ = [
-        ("alloc_realloc", C.c_void_p),
-        ("alloc_self", C.c_void_p),
-        ("head", C.c_void_p),
-        ("cur", C.c_void_p),
-        ("end", C.c_void_p),
-        ("failed", C.c_bool),
-    ]
-
-
-class Text(C.Structure):
-    """TlText."""
-
-    _fields_ = [
-        ("arena", C.c_void_p),
-        ("data", C.c_char_p),
-        ("len", C.c_size_t),
-        ("cap", C.c_size_t),
-        ("failed", C.c_bool),
-    ]
-
-
-@lru_cache(maxsize=1)
-def lib() -> C.CDLL:
-    """The library, compiled on first use into a directory keyed by the sources."""
-    parts = ("base", "target", "layout")
-    files = sorted(f for p in parts for f in (CSRC / p).iterdir() if f.suffix in (".c", ".h", ".def"))
+def library_path() -> Path:
+    """libtilelang_test.so of TILELANG_BUILD if set (sanitizers); else base + target + layout alone, compiled here and kept."""
+    if "TILELANG_BUILD" in os.environ:
+        return Path(os.environ["TILELANG_BUILD"]) / "libtilelang_test.so"
+    files = sorted(
+        f for p in ("base", "target", "layout") for f in (CSRC / p).iterdir() if f.suffix in (".c", ".h", ".def")
+    )
+    files.append(ROOT / "tests" / "clib" / "layout_shim.c")
     key = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:16]
     out = Path(tempfile.gettempdir()) / f"tilelang-layout-{os.getuid()}" / f"lib{key}.so"
     if not out.exists():
@@ -242,7 +220,18 @@ def lib() -> C.CDLL:
         cmd = [cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", f"-I{CSRC}", "-o", str(tmp)]
         subprocess.run(cmd + [str(f) for f in files if f.suffix == ".c"], check=True)
         tmp.rename(out)
-    dll = C.CDLL(str(out))
+    return out
+
+
+@lru_cache(maxsize=1)
+def lib() -> C.CDLL:
+    """The library with result types set; the mirrored structs are checked against the C ones."""
+    dll = C.CDLL(str(library_path()))
+    dll.tl_test_layout_sizes.restype = dll.tl_test_layout_text.restype = C.c_size_t
+    mirrored = [ElemInfo, Target, Mma, Occupancy, Layout, Dot, Slice, Blocked, LdsMap, Access, Split]
+    for i, cls in enumerate(mirrored):
+        if dll.tl_test_layout_sizes(i) != C.sizeof(cls):
+            raise RuntimeError(f"{cls.__doc__} changed in C; mirror it in layoutlib.py")
     for name in ("tl_target_get", "tl_target_by_name"):
         getattr(dll, name).restype = C.POINTER(Target)
     for name in ("tl_mma_get", "tl_mma_by_name", "tl_mma_next", "tl_mma_find"):
@@ -319,13 +308,10 @@ def all_mmas() -> list[Mma]:
 
 def print_layout(layout: Layout) -> str:
     """tl_layout_print."""
-    arena, text = Arena(), Text()
-    lib().tl_arena_init(C.byref(arena), None)
-    lib().tl_text_init(C.byref(text), C.byref(arena))
-    lib().tl_layout_print(C.byref(layout), C.byref(text))
-    s = text.data.decode()
-    lib().tl_arena_free(C.byref(arena))
-    return s
+    buf = C.create_string_buffer(1 << 14)
+    n = lib().tl_test_layout_text(C.byref(layout), buf, C.c_size_t(len(buf)))
+    assert n < len(buf), "text does not fit or no memory"
+    return buf.value.decode()
 
 
 def try_parse(text: str | bytes) -> tuple[Layout | None, str, int]:
