@@ -243,8 +243,8 @@ typedef struct TlLdsAccess {
 
 /* Address split of one access: address of register r (first element of a vector), lane, wave
  *   = (base(lane, wave) ^ xor_const[group(r)]) + imm(r),
- * base = the map at register 0. Registers of one group share one address register; imm is an instruction
- * offset. */
+ * base = the map at register 0. An allocation that does not start at byte 0 is added after the XOR. Registers
+ * of one group share one address register; imm is an instruction offset. */
 enum { TL_SPLIT_MAX_BITS = 10 };
 typedef struct TlAddrSplit {
     uint32_t vec; /* elements an instruction moves (consecutive registers) */

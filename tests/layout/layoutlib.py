@@ -204,7 +204,7 @@ class Split(C.Structure):
 
 
 def library_path() -> Path:
-    """libtilelang_test.so of TILELANG_BUILD if set (sanitizers); else base + target + layout alone, compiled here and kept."""
+    """libtilelang_test.so of TILELANG_BUILD if set; else base + target + layout alone, compiled here and kept."""
     if "TILELANG_BUILD" in os.environ:
         return Path(os.environ["TILELANG_BUILD"]) / "libtilelang_test.so"
     files = sorted(
