@@ -84,7 +84,7 @@ sanitize: $(VENV)/.stamp-pip
 	@TILELANG_SANITIZE=address,undefined $(PY) setup.py -q build_ninja
 
 sanitize-test: sanitize
-	@tools/sanitized.sh $(PY) -m pytest -q -p no:cacheprovider $(PYTEST_ARGS) $${SANITIZE_TESTS:-tests}
+	@tools/sanitized.sh $(VENV)/bin/pytest -q -p no:cacheprovider $(PYTEST_ARGS) $${SANITIZE_TESTS:-tests}
 
 clean:
 	rm -rf build build-asan tilelang/*.so tilelang/lib

@@ -1,8 +1,8 @@
 """``make demo``: listing 1 from source to a checked result on the simulated MI300X.
 
 ``python -m tilelang.demo --size 1024 --seed 0 [--block 64] [--dtype float16]`` compiles examples/listing1_matmul.py for
-gfx942, runs every instruction of it on the simulator, compares the result with PyTorch (NumPy where PyTorch is absent) and
-shows resources, the instruction mix of the K loop and times. Exit status 1 when the result is wrong.
+gfx942, runs every instruction of it on the simulator, compares the result with PyTorch (NumPy where PyTorch is
+absent) and shows resources, the instruction mix of the K loop and times. Exit status 1 when the result is wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def load_listing(m: int, n: int, k: int, block: int) -> types.ModuleType:
 
 
 def hot_loop(asm: str) -> list[str]:
-    """Mnemonics of the loop with the most matrix instructions in an assembly text (innermost: shortest among equals)."""
+    """Mnemonics of the loop with the most matrix instructions in an assembly text; the shortest of equals."""
     lines = [line.split(";")[0].split("//")[0].strip() for line in asm.splitlines()]
     labels = {line[:-1]: i for i, line in enumerate(lines) if line.endswith(":")}
     best: tuple[int, int, list[str]] = (0, 0, [])
@@ -147,9 +147,8 @@ def main(argv: list[str] | None = None) -> int:
     compiled(a, b, c)
     run = time.perf_counter() - start
 
-    print(
-        f"listing 1: C = A @ B, {args.size} x {args.size} x {args.size}, {args.dtype}, block_size {args.block}, seed {args.seed}"
-    )
+    shape = f"{args.size} x {args.size} x {args.size}"
+    print(f"listing 1: C = A @ B, {shape}, {args.dtype}, block_size {args.block}, seed {args.seed}")
     print("device: simulated MI300X (gfx942), every instruction executed; no GPU was used")
     report_code(compiled)
     print("times")
@@ -159,15 +158,14 @@ def main(argv: list[str] | None = None) -> int:
 
     if args.inject_error:
         c[args.size // 2, args.size // 3] += 1
-    a64, b64 = as_float64(a), as_float64(b)
-    reference, got = a64 @ b64, as_float64(c)
+    a64, b64, got = as_float64(a), as_float64(b), as_float64(c)
+    reference = a64 @ b64 if isinstance(a, np.ndarray) else (a.double() @ b.double()).numpy()
     ulp = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}[args.dtype]
     error = np.abs(got - reference)
     allowed = tolerance(reference, args.size, np.abs(a64) @ np.abs(b64), ulp)
     wrong = ~(error <= allowed)
-    print(
-        f"against a float64 reference by {library}: largest error {error.max():.3g}, {int(wrong.sum())} of {wrong.size} wrong"
-    )
+    verdict = f"largest error {error.max():.3g}, {int(wrong.sum())} of {wrong.size} wrong"
+    print(f"against a float64 reference by {library}: {verdict}")
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         print(f"WRONG: C[{i}, {j}] is {got[i, j]}, should be {reference[i, j]}", file=sys.stderr)
