@@ -1,0 +1,87 @@
+"""The outside kernels run right and clean under all checks; every planted fault is reported by the right check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import simlib
+
+sim = pytest.importorskip("tilelang.sim")
+
+ARCH = "gfx942"
+CHECKS_OF = {  # which check must name a class of faults
+    "missing_waitcnt": {"wait", "race"},
+    "missing_barrier": {"race", "barrier"},
+    "missing_nop": {"hazard"},
+    "oob_global_read": {"bounds"},
+    "oob_global_write": {"bounds"},
+    "oob_lds": {"bounds"},
+    "uninit_lds_read": {"init"},
+    "uninit_scratch_read": {"init"},
+    "uninit_global_read": {"init"},
+}
+
+
+def shared_dir() -> Path | None:
+    import os
+
+    path = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+    return path if path.is_dir() else None
+
+
+SHARED = shared_dir()
+KERNELS = sorted(p.name[: -len(f".{ARCH}.json")] for p in SHARED.glob(f"oracle/kernels/*.{ARCH}.json")) if SHARED else []
+FAULTS = sorted(p.name[: -len(f".{ARCH}")] for p in SHARED.glob(f"oracle/faults/*.{ARCH}")) if SHARED else []
+
+if not KERNELS:
+    pytest.skip("the outside test data is not there", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def device():
+    return {c: sim.Device(ARCH, checks=c, threads=1) for c in ("none", "all")}
+
+
+@pytest.mark.parametrize("checks", ["none", "all"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel(device, name, checks):
+    folder = SHARED / "oracle/kernels"
+    desc = simlib.load_json(folder / f"{name}.{ARCH}.json")
+    run = simlib.run_oracle(device[checks], desc, folder / desc["hsaco"])
+    assert run.fault is None, str(run.fault)
+    assert not run.wrong, run.wrong
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_clean_twin(device, name):
+    folder = SHARED / f"oracle/faults/{name}.{ARCH}"
+    desc = simlib.load_json(folder / "clean.json")
+    run = simlib.run_oracle(device["all"], desc, folder / desc["hsaco"])
+    assert run.fault is None, str(run.fault)
+    assert not run.wrong, run.wrong
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_mutants(device, name):
+    folder = SHARED / f"oracle/faults/{name}.{ARCH}"
+    there = set(device["all"].checks)
+    missed, skipped, seen = [], [], 0
+    for path in sorted(folder.glob("*.json")):
+        if path.name == "clean.json":
+            continue
+        mutant = simlib.load_json(path)
+        base = simlib.load_json(folder / mutant["base"])
+        want = CHECKS_OF[mutant["fault"]["class"]]
+        if not want & there:
+            skipped.append(path.stem)
+            continue
+        seen += 1
+        run = simlib.run_oracle(device["all"], base, folder / mutant["hsaco"], mutant.get("buffer_overrides"))
+        found = {r.check for r in run.fault.reports} if run.fault else set()
+        if not found & want:
+            missed.append(f"{path.stem}: {sorted(found) or 'nothing'} reported, expected {sorted(want)}")
+    print(f"{name}: {seen - len(missed)} of {seen} reported, {len(skipped)} need a check that is not there")
+    assert not missed, "\n".join(missed)
+    if not seen:
+        pytest.skip(f"needs checks that are not there: {', '.join(skipped)}")
