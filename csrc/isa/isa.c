@@ -8,7 +8,8 @@ typedef struct Dec {
     IsaInst *in;
     const IsaRow *row;
     const char *why;
-    uint64_t w; /* the encoding's first 64 bits (the upper half is only there for 64-bit encodings) */
+    uint64_t w;      /* the encoding's first 64 bits (the upper half is only there for 64-bit encodings) */
+    uint64_t prefix; /* scaled MFMA: the first part, with the scales */
     const uint8_t *code;
     size_t avail;
     uint32_t size; /* bytes read so far */
@@ -187,7 +188,15 @@ source(Dec *d, IsaOpnd *o, uint32_t code, bool agpr)
 static bool
 is_vop3(const Dec *d)
 {
-    return d->row->fam == ISA_FAM_VOP3 || d->row->fam == ISA_FAM_VOP3P;
+    return d->row->fam == ISA_FAM_VOP3 || d->row->fam == ISA_FAM_VOP3P || d->row->fam == ISA_FAM_VOP3PX;
+}
+
+/* Registers of A (i 0) and B (i 1) of the f8f6f4 instructions: by element type. */
+static uint8_t
+f8f6f4_regs(const IsaInst *in, uint32_t i)
+{
+    uint32_t type = i == 0 ? in->cbsz : in->blgp;
+    return type == 4 ? 4 : type == 2 || type == 3 ? 6 : 8;
 }
 
 /* The source operand number i (0..2) of a vector encoding, with its modifiers. */
@@ -224,6 +233,8 @@ vector_source(Dec *d, const IsaSpec *s, IsaOpnd *o, uint32_t i)
     if (!is_vop3(d))
         return source(d, o, code, agpr);
     if (d->row->base == ISA_MAI) {
+        if ((d->row->flags & ISA_R_F8F6F4) && i < 2)
+            o->nregs = f8f6f4_regs(in, i);
         if (s->flags & ISA_S_ACC)
             agpr = i == 2 ? bits(d->w, 15, 1) : bits(d->w, 59 + i, 1);
         if (i == 2 && (code < 128 || (code > 208 && code < 240) || (code > 248 && code < 256)))
@@ -280,8 +291,12 @@ flat_field(Dec *d, const IsaSpec *s, IsaOpnd *o)
             set_none(o);
             return true;
         }
+        if (seg == ISA_FAM_GLOBAL && saddr >= 125)
+            return fail(d, "exec and null are no address");
         return scalar_reg(d, o, saddr);
     default:
+        if (d->acc && !(s->flags & ISA_S_ACC) && s->field == ISA_F_VDST)
+            return fail(d, "the result may not go to an accumulation register");
         return vector_reg(d, o, (s->flags & ISA_S_AGPR) || ((s->flags & ISA_S_ACC) && d->acc),
                           s->field == ISA_F_VDST ? bits(d->w, 56, 8) : bits(d->w, 40, 8));
     }
@@ -410,6 +425,10 @@ operand(Dec *d, const IsaSpec *s, IsaOpnd *o)
         return vector_reg(d, o, (s->flags & ISA_S_ACC) && d->acc, bits(d->w, 40, 8));
     case ISA_F_DATA1:
         return vector_reg(d, o, (s->flags & ISA_S_ACC) && d->acc, bits(d->w, 48, 8));
+    case ISA_F_SCALE0:
+        return source(d, o, bits(d->prefix, 32, 9), false);
+    case ISA_F_SCALE1:
+        return source(d, o, bits(d->prefix, 41, 9), false);
     case ISA_F_SDST:
         return scalar_reg(d, o, bits(d->w, 8, 7));
     case ISA_F_VSRC1:
@@ -508,8 +527,15 @@ vop3_modifiers(Dec *d)
         in->cbsz = (uint8_t)bits(d->w, 8, 3);
         in->abid = (uint8_t)bits(d->w, 11, 4);
         in->blgp = (uint8_t)bits(d->w, 61, 3);
+        if (d->row->fam == ISA_FAM_VOP3PX) {
+            in->abid = 0; /* there it only marks the scaled form */
+            in->op_sel = (uint8_t)bits(d->prefix, 11, 3);
+            in->op_sel_hi = (uint8_t)(bits(d->prefix, 59, 2) | bits(d->prefix, 14, 1) << 2);
+        }
         return;
     }
+    if (fl & ISA_R_BITOP3)
+        in->bitop3 = (uint8_t)(bits(d->w, 61, 3) | bits(d->w, 8, 3) << 3 | bits(d->w, 59, 2) << 6);
     if (fl & ISA_R_CLAMP)
         in->clamp = (uint8_t)bits(d->w, 15, 1);
     if (d->row->fam == ISA_FAM_VOP3) {
@@ -571,10 +597,12 @@ memory_modifiers(Dec *d)
             in->offset = (int32_t)bits(w, 0, 13);
         else
             in->offset = (int32_t)(bits(w, 0, 13) << 19) >> 19;
-        if (d->row->fam == ISA_FAM_SCRATCH && d->arch != ISA_GFX90A) /* bit 13 is in use there */
-            in->offset = (int32_t)(bits(w, 0, 13) << 19) >> 19;
         cache_bits(d, bits(w, 16, 1), bits(w, 17, 1), bits(w, 25, 1));
         d->acc = bits(w, 55, 1);
+        if (d->row->flags & ISA_R_LDS)
+            in->lds = (uint8_t)bits(w, 13, 1);
+        if (in->lds && d->acc)
+            return fail(d, "a reserved bit is set");
         in->saddr_present = d->row->fam != ISA_FAM_FLAT && bits(w, 48, 7) != 0x7f;
         return true;
     case ISA_FAM_MUBUF:
@@ -592,6 +620,8 @@ memory_modifiers(Dec *d)
         if (d->row->flags & ISA_R_NOOFF) { /* cache control: only the scope bits mean something */
             in->offset = 0;
             in->offen = in->idxen = in->nt = in->slc = 0;
+            if (d->arch == ISA_GFX90A)
+                in->glc = in->sc1 = 0; /* no scopes there */
             return true;
         }
         in->lds = (uint8_t)bits(w, 16, 1);
@@ -610,6 +640,7 @@ memory_modifiers(Dec *d)
     case ISA_FAM_VOPC:
     case ISA_FAM_VOP3:
     case ISA_FAM_VOP3P:
+    case ISA_FAM_VOP3PX:
     case ISA_FAM_COUNT:
         break;
     }
@@ -690,7 +721,7 @@ static const uint8_t fam_enc[ISA_FAM_COUNT] = {
     [ISA_FAM_VOP1] = ISA_VOP1,   [ISA_FAM_VOP2] = ISA_VOP2,     [ISA_FAM_VOPC] = ISA_VOPC,
     [ISA_FAM_VOP3] = ISA_VOP3,   [ISA_FAM_VOP3P] = ISA_VOP3P,   [ISA_FAM_DS] = ISA_DS,
     [ISA_FAM_FLAT] = ISA_FLAT,   [ISA_FAM_GLOBAL] = ISA_GLOBAL, [ISA_FAM_SCRATCH] = ISA_SCRATCH,
-    [ISA_FAM_MUBUF] = ISA_MUBUF, [ISA_FAM_MTBUF] = ISA_MTBUF,
+    [ISA_FAM_MUBUF] = ISA_MUBUF, [ISA_FAM_MTBUF] = ISA_MTBUF,   [ISA_FAM_VOP3PX] = ISA_VOP3P,
 };
 
 /* A destination keeps old bits: SDWA with UNUSED_PRESERVE, DPP where some lane may not be written. */
@@ -710,7 +741,7 @@ fill_operands(Dec *d)
     uint32_t ret = in->sc0 | in->glc;
     for (uint32_t i = 0; i < p->n; i++) {
         const IsaSpec *s = &p->spec[i];
-        if (in->lds && s->field == ISA_F_VDATA)
+        if (in->lds && (s->field == ISA_F_VDATA || s->field == ISA_F_VDST))
             continue;
         if ((d->row->flags & ISA_R_RTN) && !ret && s->field == ISA_F_VDST)
             continue; /* no old value asked for */
@@ -751,12 +782,24 @@ decode(Dec *d)
         return fail(d, "graphics or reserved encoding family");
     in->size = (uint8_t)s.size;
     d->row = &rows[s.row];
+    uint32_t head = 0; /* bytes before the part that the rows describe */
+    if (s.fam == ISA_FAM_VOP3P && d->arch == ISA_GFX950 && bits(w0, 16, 7) == 0x2c && d->avail >= 16) {
+        uint32_t w2 = rd32(d->code + 8);
+        const IsaRow *scaled = &rows[ISA_ROW0_VOP3PX + bits(w2, 16, 7)];
+        if (w2 >> 23 == 0x1a7 && scaled->name_plus1) {
+            d->prefix = (uint64_t)rd32(d->code + 4) << 32 | w0;
+            d->row = scaled;
+            s = (Slot){ISA_ROW0_VOP3PX + bits(w2, 16, 7), 16, ISA_FAM_VOP3PX};
+            w0 = w2;
+            head = 8;
+        }
+    }
     if (!d->row->name_plus1)
         return fail(d, "unknown opcode");
     if (d->avail < s.size)
         return fail(d, "the instruction runs past the end of the code");
     d->size = s.size;
-    d->w = s.size == 8 ? (uint64_t)rd32(d->code + 4) << 32 | w0 : w0;
+    d->w = s.size >= 8 ? (uint64_t)rd32(d->code + head + 4) << 32 | w0 : w0;
     if (d->w & isa_mask(d->row->mask))
         return fail(d, "a reserved bit is set");
     in->op = (uint16_t)(d->row->name_plus1 - 1);

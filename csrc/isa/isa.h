@@ -114,7 +114,7 @@ typedef struct IsaInst {
     uint16_t row; /* private: the table row, for the printer */
     uint8_t enc;  /* IsaEnc: the base family (VOP1, VOP2, VOPC ... also when the form below is E64) */
     uint8_t form; /* IsaEnc of the actual form: e.g. ISA_VOP3 (e64), ISA_DPP, ISA_SDWA, or equal to enc */
-    uint8_t size; /* bytes: 4, 8, 12 */
+    uint8_t size; /* bytes: 4, 8, 12, 16 (scaled MFMA) */
     uint8_t nopnds, ndst;
     uint8_t clamp, omod;
     uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* bit per source, op_sel bit 3 = destination */
@@ -129,7 +129,7 @@ typedef struct IsaInst {
     uint8_t row_mask, bank_mask, bound_ctrl, fi;
     uint32_t dpp8;
     uint8_t dst_sel, dst_unused, src0_sel, src1_sel;
-    uint8_t index_key, wait_exp, scale_sel, format /* MTBUF: dfmt | nfmt << 4 */, pad[1];
+    uint8_t index_key, wait_exp, scale_sel, format /* MTBUF: dfmt | nfmt << 4 */, bitop3;
     IsaOpnd opnd[ISA_MAX_OPNDS];
     struct IsaInst *vopd_y; /* reserved for VOPD's second half (RDNA) */
 } IsaInst;

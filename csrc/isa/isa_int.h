@@ -30,7 +30,9 @@ typedef enum IsaField {
     ISA_F_EXEC,
     ISA_F_SCC,
     ISA_F_M0,
-    ISA_F_FLATSCR
+    ISA_F_FLATSCR,
+    ISA_F_SCALE0,
+    ISA_F_SCALE1
 } IsaField;
 
 /* Flags of an operand spec. */
@@ -82,6 +84,8 @@ enum {
     ISA_R_LDSONLY = 1 << 19,
     ISA_R_GLC = 1 << 20,       /* SMEM: the glc bit means something */
     ISA_R_SDWANODST = 1 << 22, /* SDWA writes the whole register */
+    ISA_R_F8F6F4 = 1 << 23,    /* cbsz and blgp choose the element types and so the sizes of A and B */
+    ISA_R_BITOP3 = 1 << 24,    /* the modifier bits are a truth table */
     ISA_R_OPSEL4 = 1 << 21     /* op_sel shows all four bits, the upper two pick a byte */
 };
 
@@ -97,6 +101,7 @@ typedef enum IsaFam {
     ISA_FAM_VOPC,
     ISA_FAM_VOP3,
     ISA_FAM_VOP3P,
+    ISA_FAM_VOP3PX, /* scaled MFMA: two 64-bit parts */
     ISA_FAM_DS,
     ISA_FAM_FLAT,
     ISA_FAM_GLOBAL,
@@ -145,7 +150,8 @@ enum {
     ISA_ROW0_SCRATCH = ISA_ROW0_GLOBAL + 128,
     ISA_ROW0_MUBUF = ISA_ROW0_SCRATCH + 128,
     ISA_ROW0_MTBUF = ISA_ROW0_MUBUF + 256,
-    ISA_ROW0__END = ISA_ROW0_MTBUF + 16
+    ISA_ROW0_VOP3PX = ISA_ROW0_MTBUF + 16,
+    ISA_ROW0__END = ISA_ROW0_VOP3PX + 128
 };
 
 const IsaRow *isa_rows(IsaArch arch); /* NULL: no table for this chip */

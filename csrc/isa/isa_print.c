@@ -179,6 +179,8 @@ print_literal(const Pr *p, const IsaOpnd *o)
     } else {
         lit = is_inline_int((int32_t)v) || inline_float_index(v, 32) >= 0;
     }
+    if (w == 15)
+        w = 32; /* bfloat literals show all bits */
     if (lit)
         tl_text_printf(p->out, "lit(0x%x)", v);
     else
@@ -484,6 +486,12 @@ static void
 print_mai(const Pr *p)
 {
     const IsaInst *in = p->in;
+    if (p->row->fam == ISA_FAM_VOP3PX) {
+        if (in->op_sel)
+            print_bits(p, "op_sel", in->op_sel, 3);
+        if (in->op_sel_hi != 7)
+            print_bits(p, "op_sel_hi", in->op_sel_hi, 3);
+    }
     if (p->row->flags & ISA_R_CBSZ) {
         if (in->cbsz)
             tl_text_printf(p->out, " cbsz:%u", in->cbsz);
@@ -650,6 +658,8 @@ print_memory(const Pr *p)
         if (in->offset)
             tl_text_printf(p->out, " offset:%d", in->offset);
         print_cache_bits(p);
+        if (in->lds)
+            tl_text_puts(p->out, " lds");
         return;
     case ISA_FAM_MTBUF:
     case ISA_FAM_MUBUF:
@@ -679,6 +689,7 @@ print_memory(const Pr *p)
     case ISA_FAM_VOPC:
     case ISA_FAM_VOP3:
     case ISA_FAM_VOP3P:
+    case ISA_FAM_VOP3PX:
     case ISA_FAM_COUNT:
         return;
     }
@@ -701,6 +712,8 @@ print_modifiers(const Pr *p)
         print_vop3p(p);
     } else if (p->row->fam == ISA_FAM_VOP3) {
         uint32_t n = count_sources(p), sel = (p->in->op_sel & ((1u << n) - 1)) | (p->in->op_sel >> 3) << n;
+        if (p->in->bitop3)
+            tl_text_printf(p->out, " bitop3:0x%x", p->in->bitop3);
         if (p->row->flags & ISA_R_OPSEL4) {
             if (p->in->op_sel)
                 print_bits(p, "op_sel", p->in->op_sel, 4);

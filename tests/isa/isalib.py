@@ -100,7 +100,7 @@ def opcodes(arch: str) -> dict[str, list[int]]:
     out: dict[str, set[int]] = {}
     for line in (ROOT / f"csrc/isa/isa_{arch}.def").read_text().splitlines():
         m = re.match(r"ISA_ROW\((\w+), (\d+)", line)
-        if m:
+        if m and m[1] != "VOP3PX":
             out.setdefault({"GLOBAL": "FLAT", "SCRATCH": "FLAT"}.get(m[1], m[1]), set()).add(int(m[2]))
     return {k: sorted(v) for k, v in out.items()}
 
@@ -169,6 +169,7 @@ STRICTER = (
     "does not take",  # modifier bits that LLVM drops
     "the operand must be a vector register",
     "takes no literal",
+    "exec and null are no address",
 )
 
 

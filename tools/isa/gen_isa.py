@@ -106,7 +106,7 @@ def parse(line: str) -> Answer | None:
 # --------------------------------------------------------------------------------------------------- families
 # Field values that tell the operands apart by their first register number; all are legal VGPR and SGPR tuples, and
 # stay so when any one bit is set in addition.
-VDST, SRC0, SRC1, SRC2, SDST = 20, 16, 28, 80, 24
+VDST, SRC0, SRC1, SRC2, SDST, SCALE1 = 20, 16, 28, 80, 24, 44
 
 
 def words(*ws: int) -> str:
@@ -170,6 +170,7 @@ def gfx9_families(chip: str) -> list[Family]:
     v3 = [lambda op, s=s: vop3(op, VDST, s, SDST << 8) for s in COMBOS]
     v3 += [lambda op, s=s: vop3(op, VDST, s) for s in COMBOS]
     v3p = [lambda op, s=s: vop3p(op, s, HI1) for s in COMBOS] + [lambda op, s=s: vop3p(op, s) for s in COMBOS]
+    v3p.append(lambda op: q(0xD3800000 | op << 16 | V + SRC0 << 32 | V + SRC1 << 41))
     fams = [
         Family(
             "SOP1",
@@ -237,7 +238,7 @@ def gfx9_families(chip: str) -> list[Family]:
     fams += [
         Family("FLAT", 128, [flat(0, 0)], ff, {"RTN": flat(0, 0, 0, 1)}),
         Family("GLOBAL", 128, [flat(2, SRC2), flat(2, 0x7F)], ff, {"RTN": flat(2, SRC2, 0, 1)}),
-        Family("SCRATCH", 128, [flat(1, SRC2, 1)], ff),
+        Family("SCRATCH", 128, [flat(1, 0x7F) if chip == "gfx90a" else flat(1, SRC2, 1)], ff),
     ]
 
     def mubuf(extra: int = 0):
@@ -259,6 +260,13 @@ def gfx9_families(chip: str) -> list[Family]:
         ),
         Family("MTBUF", 16, [mtbuf], bf),
     ]
+    if chip == "gfx950":  # scaled MFMA: a prefix with the two scales, then the matrix instruction
+
+        def scaled(op: int) -> str:
+            return q(0xD3AC0000 | (V + SDST) << 32 | (V + SCALE1) << 41) + vop3p(op, COMBOS[0], 1 << 11)
+
+        scales = {SDST: "SCALE0", SCALE1: "SCALE1"}
+        fams.append(Family("VOP3PX", 128, [scaled], {**srcf, **scales}))
     return fams
 
 
@@ -556,6 +564,8 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
     if any(x[4].kind == "r" for x in left):
         raise ValueError(f"{a.llvm}: operand not in the text {a.text}")
     out += left
+    if fam.name == "SCRATCH" and not any(x[0] == "SADDR" for x in out):
+        out.append(["SADDR", 1, "B32", ["R"], None])  # the other addressing form
     if [x[0] for x in out[:2]] == ["LIT", "SIMM16"]:
         out[:2] = out[1::-1]  # s_setreg_imm32_b32 shows the register first
     printed = {x[0] for x in out}
@@ -623,6 +633,8 @@ def probe_flags(
     for fam, op, _, enc in todo:
         x = int.from_bytes(bytes.fromhex(enc), "little")
         key = (fam.name, op)
+        if fam.name == "VOP3PX":
+            continue
 
         def add(name: str, val: int, key=key) -> None:
             bits.append((key, name, q(val)))
@@ -671,6 +683,8 @@ def probe_flags(
             add("acc", x | 1 << 55)
             if fam.name != "SCRATCH" and fam.name != "MTBUF":
                 add("glc", x | 1 << (16 if fam.name != "MUBUF" else 14))
+            if chip == "gfx90a" and fam.name in ("FLAT", "GLOBAL", "SCRATCH"):
+                add("lds", x | 1 << 13)
             if fam.name == "MUBUF":
                 add("lds", x | 1 << 16)
     lines = [b for _, _, b in bits]
@@ -706,6 +720,8 @@ def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]
     """For every row the zero bits of its neutral encoding that may not be set (LLVM refuses the word then)."""
     keys, lines = [], []
     for fam, op, _, enc in todo:
+        if fam.name == "VOP3PX":
+            continue
         x = int.from_bytes(bytes.fromhex(enc), "little")
         n = (
             32
@@ -733,6 +749,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
     for (f, op, i), hexs, line in zip(jobs, lines, answers):
         a = parse(line)
         if a is None or (f.name, op) in first:
+            continue
+        if f.name == "VOP3PX" and a.size != 16:
             continue
         if f.name == "VOP3P" and i < len(COMBOS) and re.match(r"v_(mfma|smfmac|accvgpr)", a.mnem):
             continue  # there the op_sel_hi bits are the accumulator file bits
@@ -762,6 +780,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             for b, rx in (("clamp", "clamp"), ("omod", r"mul:2")):
                 if has(b, rx):
                     flags.append(b.upper())
+            if has("neg0", "bitop3:"):
+                flags.append("BITOP3")
             mods = {k for k in range(3) if has(f"neg{k}", r"[ ,]-[|vs]|-\d| neg\(|-v|-s")}
             if any(has(f"opsel{k}", r"op_sel:") for k in range(4)):
                 flags.append("OPSEL")
@@ -773,9 +793,11 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             if any(o.num == SDST and o.is_def for o in a.opnds):
                 flags.append("VOP3B")
         elif fname == "VOP3P":
-            base = "MAI" if re.match(r"v_(mfma|smfmac|accvgpr)", mnem) else "VOP3P"
+            base = "MAI" if re.match(r"v_(mfma|smfmac|accvgpr)(?!_ld_scale)", mnem) else "VOP3P"
             if base == "MAI":
                 acc = acc_fields(f, ans.get("acc"))
+                if mnem.endswith("f8f6f4"):
+                    flags.append("F8F6F4")
                 if has("cbsz", "cbsz:"):
                     flags.append("CBSZ")
                 if has("blgp", "blgp:"):
@@ -793,6 +815,10 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                     flags.append("OPSEL")
                 if has("opselhi", "op_sel_hi:"):
                     flags.append("OPSELHI")
+        elif fname == "VOP3PX":
+            base = "MAI"
+            acc = {"VDST", "SRC0", "SRC1", "SRC2"}
+            flags += ["F8F6F4", "CBSZ", "BLGP"]
         elif fname in ("VOP1", "VOP2", "VOPC"):
             base = fname
             if ans.get("dpp") and len(a.opnds) > 0:
@@ -841,6 +867,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                             )[0]
                         ),
                     )
+            if fname in ("FLAT", "GLOBAL", "SCRATCH") and ans.get("lds") and " lds" in ans["lds"].text:
+                flags.append("LDS")
             if fname == "MUBUF" and not any("SRSRC" in x.rc or x.file == "SGPR" for x in a.opnds):
                 flags.append("NOOFF")  # cache control
             if fname == "MUBUF":
