@@ -1,0 +1,646 @@
+/* lower.c - pass "lower": one tile-level kernel becomes one thread-level kernel.
+ *
+ * requires: launch grid settled (pass launch_grid), dot operands shared or made of shared tiles (pass promote).
+ * keeps:    meaning; order of memory effects of a program.
+ * breaks:   everything of tile level: the source kernel is left behind, the result is a new kernel.
+ *
+ * Parameters become 8-byte slots (pointer, dynamic dims, dynamic strides; scalars). Scalars and index arithmetic go to
+ * the entry block where they can; tiles become vectors of registers in planned layouts.
+ */
+#include "pass/lower.h"
+
+/* ---- parameters ---- */
+
+static TlVal
+slot(Lw *lw, TlType t, const char *name)
+{
+    return tl_block_arg(lw->ir, lw->entry, t, name);
+}
+
+static bool
+buffer_param(Lw *lw, TlVal src, LwParam *p)
+{
+    TlIr *ir = lw->ir;
+    const TlTypeInfo bt = *tl_vtype(ir, src);
+    const char *name = tl_str(&ir->strs, tl_valn(ir, src)->name);
+    p->is_buf = true;
+    p->ptr = slot(lw, tl_type_kind(ir, TL_TY_PTR), name);
+    for (uint32_t d = 0; d < bt.rank; d++) {
+        const char *s = tl_arena_printf(lw->arena, "%s_dim%u", name, d);
+        p->dim[d] = bt.shape[d] != TL_DYN ? 0 : slot(lw, lw_ty(lw, TL_ELEM_I64), s ? s : "");
+    }
+    for (uint32_t d = 0; d < bt.rank && !(bt.flags & TL_BUF_DENSE); d++) {
+        const char *s = tl_arena_printf(lw->arena, "%s_stride%u", name, d);
+        p->stride[d] = bt.strides[d] != TL_DYN ? 0 : slot(lw, lw_ty(lw, TL_ELEM_I64), s ? s : "");
+    }
+    return p->ptr != 0;
+}
+
+/* What is known of dims and strides as values, once all slots are there. */
+static void
+buffer_values(Lw *lw, LwParam *p)
+{
+    const TlTypeInfo bt = *tl_vtype(lw->ir, p->src);
+    TlVal one = lw_int(lw, TL_ELEM_I64, 1), run = one, span = 0;
+    for (uint32_t d = bt.rank; d-- > 0;) {
+        if (!p->dim[d])
+            p->dim[d] = lw_int(lw, TL_ELEM_I64, bt.shape[d]);
+        if (!p->stride[d])
+            p->stride[d] = bt.strides[d] != TL_DYN ? lw_int(lw, TL_ELEM_I64, bt.strides[d]) : run;
+        run = lw_bin(lw, TL_OP_mul, run, p->dim[d]);
+        TlVal ext = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_sub, p->dim[d], one), p->stride[d]);
+        span = span ? lw_bin(lw, TL_OP_add, span, ext) : ext;
+    }
+    TlVal n = bt.flags & TL_BUF_DENSE ? run : span ? lw_bin(lw, TL_OP_add, span, one) : one;
+    p->bytes = lw_bin(lw, TL_OP_mul, n, lw_int(lw, TL_ELEM_I64, tl_elem_bytes(bt.elem)));
+}
+
+static bool
+params(Lw *lw)
+{
+    TlIr *ir = lw->ir;
+    TlBlock body = ir->kernels.data[lw->src].body;
+    uint32_t n = tl_blockn(ir, body)->args.len;
+    for (uint32_t i = 0; i < n; i++) {
+        TlVal src = tl_blockn(ir, body)->args.data[i];
+        const TlTypeInfo t = *tl_vtype(ir, src);
+        LwParam p = {.src = src};
+        if (t.kind == TL_TY_BUF) {
+            if (!buffer_param(lw, src, &p))
+                return false;
+        } else {
+            p.scalar = slot(lw, t.kind == TL_TY_INDEX ? lw_ty(lw, TL_ELEM_I64) : lw_ty(lw, t.elem),
+                            tl_str(&ir->strs, tl_valn(ir, src)->name));
+            if (!p.scalar || !tl_map_put(&lw->scal, src, p.scalar))
+                return false;
+        }
+        if (!tl_vec_push(lw->arena, &lw->params, p))
+            return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    }
+    lw->tid = lw_pure(lw, TL_OP_thread_id, lw_ty(lw, TL_ELEM_I32), NULL, 0, NULL, 0);
+    lw->lane = lw->waves > 1 ? lw_pure(lw, TL_OP_lane_id, lw_ty(lw, TL_ELEM_I32), NULL, 0, NULL, 0) : lw->tid;
+    lw->wave = lw->waves > 1 ? lw_pure(lw, TL_OP_wave_id, lw_ty(lw, TL_ELEM_I32), NULL, 0, NULL, 0)
+                             : lw_int(lw, TL_ELEM_I32, 0);
+    for (uint32_t i = 0; i < lw->params.len; i++)
+        if (lw->params.data[i].is_buf)
+            buffer_values(lw, &lw->params.data[i]);
+    return lw->tid && lw->lane && lw->wave;
+}
+
+/* ---- regions ---- */
+
+static uint32_t
+flat(LwTile **tiles, uint32_t n, TlVal *out)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; tiles[i] && j < tiles[i]->nchunk; j++) {
+            if (out)
+                out[k] = tiles[i]->v[j];
+            k++;
+        }
+    return k;
+}
+
+static void
+unflat(LwTile **tiles, uint32_t n, const TlVal *in)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; tiles[i] && j < tiles[i]->nchunk; j++)
+            tiles[i]->v[j] = in[k++];
+}
+
+static TlBlock
+add_region(Lw *lw, TlOp o)
+{
+    TlBlock b = tl_block_new(lw->ir, lw->dst, o);
+    if (b) {
+        TlOpNode *n = tl_opn(lw->ir, o);
+        n->region[n->nregion++] = b;
+    }
+    return b;
+}
+
+bool
+lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r)
+{
+    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor};
+    if (!cond)
+        return true;
+    r->n = flat(tiles, n, NULL);
+    r->old = TL_NEW_N(lw->arena, TlVal, r->n);
+    TlType *ty = TL_NEW_N(lw->arena, TlType, r->n);
+    if (!r->old || !ty)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    flat(tiles, n, r->old);
+    for (uint32_t i = 0; i < r->n; i++)
+        ty[i] = tl_valn(lw->ir, r->old[i])->type;
+    lw->b.loc = lw_loc(lw, at);
+    r->op = lw_op(lw, TL_OP_if, &cond, 1, ty, r->n);
+    TlBlock yes = r->op ? add_region(lw, r->op) : 0, no = yes ? add_region(lw, r->op) : 0;
+    if (!no)
+        return false;
+    lw->b.before = 0;
+    lw->b.block = no;
+    if (!lw_op(lw, TL_OP_yield, r->old, r->n, NULL, 0))
+        return false;
+    lw->b.block = yes;
+    if (!lw->anchor)
+        lw->anchor = r->op;
+    return true;
+}
+
+bool
+lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n)
+{
+    if (!r->op)
+        return true;
+    TlVal *now = TL_NEW_N(lw->arena, TlVal, r->n);
+    if (!now)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    flat(tiles, n, now);
+    if (!lw_op(lw, TL_OP_yield, now, r->n, NULL, 0))
+        return false;
+    lw->b = r->save;
+    lw->anchor = r->anchor;
+    for (uint32_t i = 0; i < r->n; i++)
+        now[i] = tl_result(lw->ir, r->op, i);
+    unflat(tiles, n, now);
+    return true;
+}
+
+/* ---- loops ---- */
+
+static bool
+same_everywhere(const Lw *lw, const LwExt *e)
+{
+    for (uint32_t d = 0; d < LW_MAX_RANK; d++)
+        if ((e->lo[d] && !lw_is_entry(lw, e->lo[d])) || (e->hi[d] && !lw_is_entry(lw, e->hi[d])))
+            return false;
+    return true;
+}
+
+/* Extents of a loop's (or if's) tile results: those of the values yielded, which must not depend on the turn. */
+bool
+lw_loop_exts(Lw *lw, TlOp loop)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, loop);
+    TlOp y = tl_blockn(ir, n.region[0])->last;
+    for (uint32_t i = 0; i < n.nres; i++) {
+        LwExt e;
+        if (tl_vtype(ir, n.res[i])->kind != TL_TY_TILE)
+            continue;
+        if (!lw_ext(lw, tl_opn(ir, y)->in[i], &e))
+            return false;
+        if (!same_everywhere(lw, &e)) {
+            lw_fail(lw, loop, TL_E_VALUE, "the extent of a tile that this loop carries changes from turn to turn");
+            return tl_hint(lw->diag, "make it fully valid with .fill(v)");
+        }
+        LwVal *v = lw_val(lw, n.res[i]);
+        if (!v)
+            return false;
+        v->ext = e;
+        v->ext_known = true;
+    }
+    return true;
+}
+
+static uint32_t
+carried_chunk(Lw *lw, const TlLayout *l)
+{
+    for (uint32_t i = 0; i < lw->dots.len; i++)
+        if (tl_layout_equal(&lw->dots.data[i].c, l))
+            return tl_dot_slice(&lw->dots.data[i].d, TL_FRAG_C, 0, 0, 0).count;
+    return TL_MIN(1u << tl_layout_in_bits(l, TL_DIM_REG), 4u);
+}
+
+typedef struct Carried { /* the carried values of a loop or if: tiles by chunk, scalars by themselves */
+    uint32_t n, flat_n;
+    LwTile **tile; /* NULL entry: scalar */
+    TlVal *scalar;
+} Carried;
+
+static bool
+carried_new(Lw *lw, uint32_t n, Carried *c)
+{
+    *c = (Carried){.n = n};
+    c->tile = TL_NEW_N(lw->arena, LwTile *, n);
+    c->scalar = TL_NEW_N(lw->arena, TlVal, n);
+    return (c->tile && c->scalar) || tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+}
+
+/* The values `in` (source) as they are now; tiles in the layout of `res`. */
+static bool
+carried_get(Lw *lw, const TlVal *in, const TlVal *res, uint32_t n, LwTile **given, Carried *c)
+{
+    if (!carried_new(lw, n, c))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (tl_vtype(lw->ir, res[i])->kind == TL_TY_TILE) {
+            LwVal *v = lw_val(lw, res[i]);
+            if (!v || !v->nlay)
+                return lw_fail(lw, tl_valn(lw->ir, res[i])->def, TL_E_INTERNAL, "a carried tile without a layout");
+            TlLayout l = v->lay[0];
+            c->tile[i] = given && given[i] ? given[i] : lw_tile_chunked(lw, in[i], &l, carried_chunk(lw, &l));
+            if (!c->tile[i])
+                return false;
+            c->flat_n += c->tile[i]->nchunk;
+        } else {
+            c->scalar[i] = lw_scalar(lw, in[i]);
+            if (!c->scalar[i])
+                return false;
+            c->flat_n++;
+        }
+    }
+    return true;
+}
+
+static TlVal *
+carried_flat(Lw *lw, const Carried *c, uint32_t room_before)
+{
+    TlVal *v = TL_NEW_N(lw->arena, TlVal, c->flat_n + room_before);
+    uint32_t k = room_before;
+    for (uint32_t i = 0; v && i < c->n; i++) {
+        if (!c->tile[i])
+            v[k++] = c->scalar[i];
+        for (uint32_t j = 0; c->tile[i] && j < c->tile[i]->nchunk; j++)
+            v[k++] = c->tile[i]->v[j];
+    }
+    return v;
+}
+
+/* Binds source values to new thread values: block arguments or results. */
+static bool
+carried_bind(Lw *lw, const Carried *like, const TlVal *src, const TlVal *vals)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < like->n; i++) {
+        if (!like->tile[i]) {
+            if (!tl_map_put(&lw->scal, src[i], vals[k++]))
+                return false;
+            continue;
+        }
+        LwTile *t = lw_tile_new(lw, &like->tile[i]->lay, like->tile[i]->elem, like->tile[i]->chunk);
+        if (!t)
+            return false;
+        for (uint32_t j = 0; j < t->nchunk; j++)
+            t->v[j] = vals[k++];
+        if (!lw_set_tile(lw, src[i], t))
+            return false;
+    }
+    return true;
+}
+
+static bool
+yield_carried(Lw *lw, TlBlock src, const TlVal *res, uint32_t n)
+{
+    Carried c;
+    TlOp y = tl_blockn(lw->ir, src)->last;
+    if (!carried_get(lw, tl_opn(lw->ir, y)->in, res, n, NULL, &c))
+        return false;
+    TlVal *v = carried_flat(lw, &c, 0);
+    return v && lw_op(lw, TL_OP_yield, v, c.flat_n, NULL, 0);
+}
+
+/* Tiles made inside a block of the source are of no use outside or in another copy of it. */
+static bool
+forget_tile(TlIr *ir, TlOp o, void *self)
+{
+    Lw *lw = self;
+    for (uint32_t i = 0; i < tl_opn(ir, o)->nres; i++) {
+        uint64_t at;
+        TlVal v = tl_opn(ir, o)->res[i];
+        if (tl_map_get(&lw->vals, v, &at)) {
+            LwVal *x = &lw->tiles.data[at];
+            memset(x->tile, 0, sizeof x->tile);
+            if (!same_everywhere(lw, &x->ext))
+                x->ext_known = false;
+        }
+    }
+    return true;
+}
+
+bool
+lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, loop);
+    TlBlock sb = n.region[0];
+    Carried c;
+    if (!carried_get(lw, n.in + 3, n.res, n.nres, init, &c))
+        return false;
+    TlVal *in = carried_flat(lw, &c, 3), step = lw_scalar(lw, n.in[2]);
+    TlType *ty = TL_NEW_N(lw->arena, TlType, c.flat_n);
+    TlVal *args = TL_NEW_N(lw->arena, TlVal, c.flat_n);
+    if (!in || !ty || !args)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    in[0] = lb, in[1] = ub, in[2] = step;
+    for (uint32_t i = 0; i < c.flat_n; i++)
+        ty[i] = tl_valn(ir, in[3 + i])->type;
+    lw->b.loc = lw_loc(lw, loop);
+    TlOp f = lw_op(lw, TL_OP_for, in, c.flat_n + 3, ty, c.flat_n);
+    TlBlock body = f ? add_region(lw, f) : 0;
+    if (!body)
+        return false;
+    TlVal iv = tl_block_arg(ir, body, tl_valn(ir, lb)->type, "");
+    lw_mark_inner(lw, iv);
+    for (uint32_t i = 0; i < c.flat_n; i++) {
+        args[i] = tl_block_arg(ir, body, ty[i], "");
+        lw_mark_inner(lw, args[i]);
+    }
+    TlBuilder save = lw->b;
+    TlOp anchor = lw->anchor;
+    lw->b.block = body;
+    lw->b.before = 0;
+    if (!lw->anchor)
+        lw->anchor = f;
+    const TlVal *sargs = tl_blockn(ir, sb)->args.data;
+    if (!tl_map_put(&lw->scal, sargs[0], iv) || !carried_bind(lw, &c, sargs + 1, args) ||
+        !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
+        return false;
+    lw->b.loc = lw_loc(lw, loop);
+    if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop))
+        return false;
+    lw->b = save;
+    lw->anchor = anchor;
+    for (uint32_t i = 0; i < c.flat_n; i++)
+        args[i] = tl_result(ir, f, i);
+    return tl_walk(ir, sb, forget_tile, lw) && carried_bind(lw, &c, n.res, args);
+}
+
+static bool
+lower_for(Lw *lw, TlOp op)
+{
+    int64_t step;
+    const TlOpNode n = *tl_opn(lw->ir, op);
+    if (tl_is_const_int(lw->ir, n.in[2], &step) && step <= 0)
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a loop with a step of %lld is not lowered yet", (long long)step);
+    if (lw_loop_pipelines(lw, op))
+        return lw_pipelined_loop(lw, op);
+    if (tl_attr_int(lw->ir, op, "num_stages", 0) > 1) {
+        lw_fail(lw, op, TL_E_UNSUPPORTED, "num_stages on a loop that cannot be pipelined");
+        return tl_hint(lw->diag, "a pipelined loop copies global tiles to shared tiles (or straight into dot) and carries "
+                                 "only accumulators of dots");
+    }
+    TlVal lb = lw_scalar(lw, n.in[0]), ub = lw_scalar(lw, n.in[1]);
+    return lb && ub && lw_plain_for(lw, op, lb, ub, NULL);
+}
+
+static bool
+lower_if(Lw *lw, TlOp op)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, op);
+    TlVal cond = lw_scalar(lw, n.in[0]);
+    Carried like;
+    /* result types: tiles by their layouts, scalars by their own type */
+    if (!cond || !carried_new(lw, n.nres, &like))
+        return false;
+    for (uint32_t i = 0; i < n.nres; i++) {
+        LwVal *v = lw_val(lw, n.res[i]);
+        like.flat_n++;
+        if (tl_vtype(ir, n.res[i])->kind != TL_TY_TILE)
+            continue;
+        if (!v || !v->nlay)
+            return lw_fail(lw, op, TL_E_INTERNAL, "a merged tile without a layout");
+        TlLayout l = v->lay[0];
+        like.tile[i] = lw_tile_new(lw, &l, tl_vtype(ir, n.res[i])->elem, carried_chunk(lw, &l));
+        if (!like.tile[i])
+            return false;
+        like.flat_n += like.tile[i]->nchunk - 1;
+    }
+    TlType *ty = TL_NEW_N(lw->arena, TlType, like.flat_n);
+    TlVal *out = TL_NEW_N(lw->arena, TlVal, like.flat_n);
+    if (!ty || !out)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    for (uint32_t i = 0, k = 0; i < n.nres; i++) {
+        const TlTypeInfo t = *tl_vtype(ir, n.res[i]);
+        if (!like.tile[i])
+            ty[k++] = t.kind == TL_TY_INDEX ? lw_ty(lw, TL_ELEM_I64) : lw_ty(lw, t.elem);
+        for (uint32_t j = 0; like.tile[i] && j < like.tile[i]->nchunk; j++)
+            ty[k++] = tl_type_vec(ir, t.elem, like.tile[i]->chunk);
+    }
+    lw->b.loc = lw_loc(lw, op);
+    TlOp f = lw_op(lw, TL_OP_if, &cond, 1, ty, like.flat_n);
+    TlBuilder save = lw->b;
+    TlOp anchor = lw->anchor;
+    for (uint32_t r = 0; f && r < 2; r++) {
+        TlBlock b = add_region(lw, f);
+        if (!b)
+            return false;
+        lw->b.block = b;
+        lw->b.before = 0;
+        if (!lw->anchor)
+            lw->anchor = f;
+        if (!lw_block(lw, n.region[r]) || !yield_carried(lw, n.region[r], n.res, n.nres) ||
+            !tl_walk(ir, n.region[r], forget_tile, lw))
+            return false;
+        lw->b = save;
+        lw->anchor = anchor;
+    }
+    for (uint32_t i = 0; f && i < like.flat_n; i++)
+        out[i] = tl_result(ir, f, i);
+    return f && carried_bind(lw, &like, n.res, out) && lw_loop_exts(lw, op);
+}
+
+/* ---- blocks ---- */
+
+static bool
+lower_tile_op(Lw *lw, TlOp o)
+{
+    TlVal r = tl_opn(lw->ir, o)->res[0];
+    for (uint32_t i = 0;; i++) {
+        LwVal *v = lw_val(lw, r);
+        if (!v)
+            return false;
+        if (i >= v->nlay)
+            return true;
+        TlLayout l = v->lay[i];
+        if (!lw_tile(lw, r, &l))
+            return false;
+    }
+}
+
+static bool
+lower_op(Lw *lw, TlOp o)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, o);
+    lw->b.loc = n.loc;
+    if (n.code == TL_OP_for)
+        return lower_for(lw, o);
+    if (n.code == TL_OP_if)
+        return lower_if(lw, o);
+    if (n.code == TL_OP_store)
+        return tl_vtype(ir, n.in[0])->kind == TL_TY_SHARED ? lw_store_shared(lw, o) : lw_store_global(lw, o);
+    if (n.code == TL_OP_dot) {
+        LwTile *t = lw_dot(lw, o);
+        return t && lw_set_tile(lw, n.res[0], t);
+    }
+    if (n.code == TL_OP_barrier) { /* shared stores bring their own; global memory needs one */
+        TlOp b = lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
+        bool all = false;
+        for (uint32_t i = 0; i < lw->params.len; i++)
+            all = all || lw->params.data[i].written;
+        return b && (!all || tl_attr_set_str(ir, b, "scope", "all"));
+    }
+    if (n.code == TL_OP_load)
+        return tl_vtype(ir, n.res[0])->kind == TL_TY_TILE ? lw_emit_loads(lw, o) : lw_scalar_load(lw, o);
+    if (n.code == TL_OP_alloc_shared)
+        return true;
+    if (n.code == TL_OP_assert) {
+        TlVal c = lw_scalar(lw, n.in[0]);
+        TlOp f = c ? lw_op(lw, TL_OP_if, &c, 1, NULL, 0) : 0;
+        TlBuilder save = lw->b;
+        TlBlock yes = f ? add_region(lw, f) : 0, no = yes ? add_region(lw, f) : 0;
+        if (!no)
+            return false;
+        lw->b.before = 0;
+        lw->b.block = yes;
+        bool ok = lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
+        lw->b.block = no;
+        ok = ok && lw_op(lw, TL_OP_trap, NULL, 0, NULL, 0) && lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
+        lw->b = save;
+        return ok;
+    }
+    if (n.nres == 1 && tl_vtype(ir, n.res[0])->kind == TL_TY_TILE && (tl_op_row(n.code)->traits & TL_T_PURE))
+        return lower_tile_op(lw, o);
+    if (n.nres == 1 && (tl_op_row(n.code)->traits & TL_T_PURE))
+        return true; /* scalars are made when they are needed */
+    return lw_fail(lw, o, TL_E_UNSUPPORTED, "operation '%s' is not lowered yet", tl_op_row(n.code)->name);
+}
+
+bool
+lw_block(Lw *lw, TlBlock src)
+{
+    for (TlOp o = tl_blockn(lw->ir, src)->first; o; o = tl_opn(lw->ir, o)->next) {
+        if (tl_opn(lw->ir, o)->code == TL_OP_yield)
+            continue;
+        if (!lower_op(lw, o))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the pass ---- */
+
+static bool
+biggest(TlIr *ir, TlOp o, void *self)
+{
+    int64_t *m = self; /* [0] dot area, [1] most elements of a stored tile */
+    const TlOpNode *n = tl_opn(ir, o);
+    if (n->code == TL_OP_dot) {
+        const TlTypeInfo *t = tl_vtype(ir, n->res[0]);
+        int64_t a = (int64_t)1 << (lw_pow2_bits(t->shape[0]) + (t->rank > 1 ? lw_pow2_bits(t->shape[1]) : 0));
+        m[0] = TL_MAX(m[0], a);
+        m[2] = m[2] ? TL_MIN(m[2], a) : a;
+    } else if (n->code == TL_OP_store && tl_vtype(ir, n->in[1])->kind == TL_TY_TILE) {
+        const TlTypeInfo *t = tl_vtype(ir, n->in[1]);
+        int64_t c = 1;
+        for (uint32_t d = 0; d < t->rank; d++)
+            c <<= lw_pow2_bits(t->shape[d]);
+        m[1] = TL_MAX(m[1], c);
+    }
+    return true;
+}
+
+/* Waves when the user leaves them open: matrix tiles by their accumulators, others by their elements. */
+static uint32_t
+choose_waves(TlIr *ir, TlKernelId k, uint32_t wave)
+{
+    int64_t m[3] = {0};
+    tl_walk(ir, ir->kernels.data[k].body, biggest, m);
+    uint32_t w = 1;
+    if (m[0]) {
+        uint32_t want = m[0] >= 32768 ? 8 : 4;
+        while (w < want && (int64_t)w * 2 * 1024 <= m[0] && (int64_t)w * 2 * 256 <= m[2])
+            w *= 2;
+        return w;
+    }
+    while (w < 4 && (int64_t)w * 2 * wave * 4 <= m[1])
+        w *= 2;
+    return w;
+}
+
+static bool
+finish(Lw *lw)
+{
+    TlIr *ir = lw->ir;
+    static const char *const copied[] = {"grid0", "grid1", "grid2"};
+    tl_kattr_set_str(ir, lw->dst, "target", lw->tgt->name);
+    tl_kattr_set_int(ir, lw->dst, "num_warps", lw->waves);
+    tl_kattr_set_int(ir, lw->dst, "block", (int64_t)lw->waves * lw->tgt->wave);
+    tl_kattr_set_int(ir, lw->dst, "lds_bytes", lw->lds_bytes);
+    int64_t wpe = tl_kattr_int(ir, lw->src, "waves_per_eu", 0);
+    if (wpe)
+        tl_kattr_set_int(ir, lw->dst, "waves_per_eu", wpe);
+    for (uint32_t i = 0; i < TL_COUNT(copied); i++) {
+        const TlAttr *a = tl_kattr(ir, lw->src, copied[i]);
+        if (a && a->kind == TL_ATTR_INTS) {
+            int64_t *v = a->u.ints.v;
+            uint32_t n = a->u.ints.n;
+            if (!tl_kattr_set_ints(ir, lw->dst, copied[i], v, n))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void
+read_grid(Lw *lw)
+{
+    static const char *const names[] = {"grid0", "grid1", "grid2"};
+    for (uint32_t i = 0; i < 3; i++) {
+        const TlAttr *a = tl_kattr(lw->ir, lw->src, names[i]);
+        if (!a || a->kind != TL_ATTR_INTS || a->u.ints.n != 3)
+            break;
+        memcpy(lw->kgrid[i], a->u.ints.v, 3 * sizeof(int64_t));
+        lw->ngrid = i + 1;
+    }
+    lw->grid_known = lw->ngrid > 0;
+}
+
+bool
+tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
+{
+    Lw *lw = TL_NEW(ir->arena, Lw);
+    (void)opts;
+    if (!lw)
+        return tl_error(ir->diag, (TlLoc){0}, TL_E_OOM);
+    if (ir->kernels.data[*kernel].level == TL_LEVEL_THREAD)
+        return true;
+    *lw = (Lw){.ir = ir, .diag = ir->diag, .arena = ir->arena, .src = *kernel};
+    const char *tname = tl_kattr_str(ir, *kernel, "target", "gfx942");
+    lw->tgt = tl_target_by_name(tname);
+    if (!lw->tgt || lw->tgt->arch != TL_ARCH_CDNA)
+        return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_TARGET,
+                        tl_arena_printf(ir->arena, "no lowering for target '%s' yet (there is one for gfx942)", tname));
+    int64_t w = tl_kattr_int(ir, *kernel, "num_warps", 0);
+    if (w < 0 || w > 16 || (w & (w - 1)))
+        return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_VALUE, "num_warps must be 1, 2, 4, 8 or 16");
+    lw->waves = w ? (uint32_t)w : choose_waves(ir, *kernel, lw->tgt->wave);
+    lw->wave_bits = lw_pow2_bits(lw->waves);
+    lw->lane_bits = lw_pow2_bits(lw->tgt->wave);
+    tl_map_init(&lw->scal, lw->arena);
+    tl_map_init(&lw->vals, lw->arena);
+    tl_map_init(&lw->shareds, lw->arena);
+    tl_map_init(&lw->numbering, lw->arena);
+    tl_map_init(&lw->depth, lw->arena);
+    tl_map_init(&lw->ivs, lw->arena);
+    read_grid(lw);
+    lw->dst = tl_kernel_new(ir, tl_str(&ir->strs, ir->kernels.data[*kernel].name), TL_LEVEL_THREAD);
+    if (!lw->dst)
+        return false;
+    lw->entry = ir->kernels.data[lw->dst].body;
+    lw->b = (TlBuilder){.ir = ir, .block = lw->entry};
+    ir->kernels.data[lw->dst].loc = ir->kernels.data[lw->src].loc;
+    if (!params(lw) || !lw_plan(lw) || !lw_block(lw, ir->kernels.data[lw->src].body) || !finish(lw)) {
+        if (!ir->diag->nerrors)
+            tl_error(ir->diag, ir->kernels.data[*kernel].loc, ir->arena->failed ? TL_E_OOM : TL_E_INTERNAL, "lowering failed");
+        return false;
+    }
+    *kernel = lw->dst;
+    return true;
+}

@@ -1,0 +1,682 @@
+/* lower_plan.c - decides layouts before anything is emitted.
+ *
+ * 1. A plan for each dot: matrix instruction, wave grid, pairing, fragments.
+ * 2. Anchors, forward: a value computed from a dot's result stays in the layout of the matrix instruction.
+ * 3. Demands, backward: each store asks for its value in the anchor's layout or in one made for its memory; each
+ *    operation passes on to its operands what it was asked for. Loads are then made directly in the layouts asked for.
+ */
+#include "pass/lower.h"
+
+uint32_t
+lw_pow2_bits(int64_t n)
+{
+    uint32_t b = 0;
+    while (((int64_t)1 << b) < n)
+        b++;
+    return b;
+}
+
+LwVal *
+lw_val(Lw *lw, TlVal src)
+{
+    uint64_t i;
+    if (tl_map_get(&lw->vals, src, &i))
+        return &lw->tiles.data[i];
+    LwVal v = {.src = src};
+    if (!tl_vec_push(lw->arena, &lw->tiles, v) || !tl_map_put(&lw->vals, src, lw->tiles.len - 1)) {
+        tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+        return NULL;
+    }
+    return &lw->tiles.data[lw->tiles.len - 1];
+}
+
+LwShared *
+lw_shared(Lw *lw, TlVal src)
+{
+    uint64_t i;
+    if (tl_map_get(&lw->shareds, src, &i))
+        return &lw->shared.data[i];
+    const TlTypeInfo *t = tl_vtype(lw->ir, src);
+    LwShared s = {.src = src, .rank = t->rank, .elem = t->elem, .minor = t->rank - 1};
+    for (uint32_t d = 0; d < t->rank && d < LW_MAX_RANK; d++)
+        s.shape[d] = 1u << lw_pow2_bits(t->shape[d]);
+    if (!tl_vec_push(lw->arena, &lw->shared, s) || !tl_map_put(&lw->shareds, src, lw->shared.len - 1)) {
+        tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+        return NULL;
+    }
+    return &lw->shared.data[lw->shared.len - 1];
+}
+
+LwDotPlan *
+lw_dot_plan(Lw *lw, TlOp op)
+{
+    for (uint32_t i = 0; i < lw->dots.len; i++)
+        if (lw->dots.data[i].op == op)
+            return &lw->dots.data[i];
+    return NULL;
+}
+
+LwLdsAcc *
+lw_lds_acc(Lw *lw, LwShared *s, TlOp op, uint32_t operand)
+{
+    (void)lw;
+    for (uint32_t i = 0; i < s->acc.len; i++)
+        if (s->acc.data[i].op == op && s->acc.data[i].operand == operand)
+            return &s->acc.data[i];
+    return NULL;
+}
+
+static bool
+is_tile(const TlIr *ir, TlVal v)
+{
+    return tl_vtype(ir, v)->kind == TL_TY_TILE;
+}
+
+/* ---- memory order ---- */
+
+uint32_t
+lw_mem_minor(Lw *lw, TlOp op)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode *n = tl_opn(ir, op);
+    const TlTypeInfo *bt = tl_vtype(ir, n->in[0]);
+    const TlTypeInfo *tt = tl_vtype(ir, n->code == TL_OP_store ? n->in[1] : n->res[0]);
+    if (bt->kind != TL_TY_BUF)
+        return tt->rank - 1;
+    for (uint32_t t = tt->rank; t-- > 0;) {
+        uint32_t bd, at;
+        char kind;
+        if (lw_access_dim(ir, op, t, &bd, &at, &kind) && bt->strides[bd] == 1 && tt->shape[t] > 1)
+            return t;
+    }
+    return tt->rank - 1;
+}
+
+/* The dimension of a tile value along which its memory (global or, behind it, shared) runs. */
+static uint32_t
+value_minor(Lw *lw, TlVal v, int depth)
+{
+    TlIr *ir = lw->ir;
+    const TlTypeInfo *t = tl_vtype(ir, v);
+    TlOp o = tl_valn(ir, v)->def;
+    uint32_t last = t->rank ? t->rank - 1 : 0;
+    if (depth > 30)
+        return last;
+    if (t->kind == TL_TY_SHARED) {
+        /* what is stored into it */
+        const TlKernel *k = &ir->kernels.data[lw->src];
+        (void)k;
+        for (TlOp s = 1; s < ir->ops.len; s++)
+            if (ir->ops.data[s].code == TL_OP_store && ir->ops.data[s].block && ir->ops.data[s].in[0] == v)
+                return value_minor(lw, ir->ops.data[s].in[1], depth + 1);
+        return last;
+    }
+    if (!o)
+        return last;
+    const TlOpNode *n = tl_opn(ir, o);
+    if (n->code == TL_OP_load)
+        return tl_vtype(ir, n->in[0])->kind == TL_TY_BUF ? lw_mem_minor(lw, o) : value_minor(lw, n->in[0], depth + 1);
+    if (n->code == TL_OP_trans) {
+        uint32_t m = value_minor(lw, n->in[0], depth + 1);
+        const TlAttr *p = tl_attr(ir, o, "perm");
+        for (uint32_t d = 0; p && d < p->u.ints.n; d++)
+            if (p->u.ints.v[d] == (int64_t)m)
+                return d;
+        return last;
+    }
+    if (tl_op_row(n->code)->traits & TL_T_ELEMENTWISE)
+        for (uint32_t i = 0; i < n->nin; i++) {
+            TlOp d = tl_valn(ir, n->in[i])->def;
+            if (is_tile(ir, n->in[i]) && d && tl_opn(ir, d)->code != TL_OP_const && tl_opn(ir, d)->code != TL_OP_splat &&
+                tl_opn(ir, d)->code != TL_OP_broadcast)
+                return value_minor(lw, n->in[i], depth + 1);
+        }
+    return last;
+}
+
+/* ---- dots ---- */
+
+static bool
+wave_grid(TlDot *d, uint32_t waves, uint32_t mm, uint32_t mn)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t wm = 1; wm <= waves; wm *= 2) {
+        uint32_t wn = waves / wm;
+        if (d->m / wm < mm || d->n / wn < mn || d->m % wm || d->n % wn)
+            continue;
+        uint32_t cost = d->m / wm + d->n / wn;
+        if (cost < best || (cost == best && wm <= wn)) {
+            best = cost;
+            d->wave_m = wm;
+            d->wave_n = wn;
+        }
+    }
+    return best != UINT32_MAX;
+}
+
+static bool
+pick_mma(Lw *lw, TlOp op, TlDot *d, TlElem ea, TlElem ec)
+{
+    TlIr *ir = lw->ir;
+    const TlAttr *mma = tl_attr(ir, op, "mma"), *wv = tl_attr(ir, op, "waves");
+    static const uint8_t sizes[] = {32, 16, 4};
+    for (uint32_t i = 0; i < TL_COUNT(sizes); i++) {
+        for (const TlMma *m = NULL; (m = tl_mma_next(lw->tgt, ea, ea, ec, m));) {
+            if (m->m != sizes[i] || m->n != sizes[i] || m->k > d->k)
+                continue;
+            if (mma && !(mma->u.ints.n == 3 && mma->u.ints.v[0] == m->m && mma->u.ints.v[1] == m->n &&
+                         mma->u.ints.v[2] == m->k))
+                continue;
+            if (wv && wv->u.ints.n == 2) {
+                d->wave_m = (uint32_t)wv->u.ints.v[0];
+                d->wave_n = (uint32_t)wv->u.ints.v[1];
+                if (d->wave_m * d->wave_n != lw->waves || d->m / d->wave_m < m->m || d->n / d->wave_n < m->n)
+                    continue;
+            } else if (!wave_grid(d, lw->waves, m->m, m->n)) {
+                continue;
+            }
+            d->mma = m;
+            return true;
+        }
+    }
+    if (!tl_mma_next(lw->tgt, ea, ea, ec, NULL))
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "%s has no matrix instruction for %s operands with a %s accumulator",
+                       lw->tgt->name, tl_elem_name(ea), tl_elem_name(ec));
+    lw_fail(lw, op, TL_E_UNSUPPORTED, "a %ux%ux%u dot cannot be divided over %u waves%s", d->m, d->n, d->k, lw->waves,
+            mma ? " with the given mma" : "");
+    return tl_hint(lw->diag, "use another num_warps (or leave it out)");
+}
+
+static bool
+plan_dot_shape(Lw *lw, TlOp op)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, op);
+    const TlTypeInfo a = *tl_vtype(ir, n.in[0]), b = *tl_vtype(ir, n.in[1]), c = *tl_vtype(ir, n.in[2]);
+    LwDotPlan p = {.op = op};
+    if (a.rank != 2 || b.rank != 2)
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a batched dot (rank %u) is not lowered yet", a.rank);
+    if (a.elem != b.elem)
+        return lw_fail(lw, op, TL_E_TYPE, "the operands of a dot have one dtype: got %s and %s", tl_elem_name(a.elem),
+                       tl_elem_name(b.elem));
+    p.d.m = 1u << lw_pow2_bits(a.shape[0]);
+    p.d.k = 1u << lw_pow2_bits(a.shape[1]);
+    p.d.n = 1u << lw_pow2_bits(b.shape[1]);
+    p.d.swapped = true;
+    if (p.d.m < 16 || p.d.n < 16)
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a dot tile of %lldx%lld is below 16x16; use a larger tile (edges are "
+                       "handled by the compiler)", (long long)a.shape[0], (long long)b.shape[1]);
+    if (!pick_mma(lw, op, &p.d, a.elem, c.elem))
+        return false;
+    uint32_t es = tl_elem_bytes(a.elem), kpl = p.d.mma->k * p.d.mma->m / 64;
+    bool kmaj_a = value_minor(lw, n.in[0], 0) == 1, kmaj_b = value_minor(lw, n.in[1], 0) == 0;
+    p.d.kpack = es >= 4 || kmaj_a || kmaj_b ? TL_MAX(16 / (kpl * es), 1u) : 1;
+    while (p.d.kpack > 1 && p.d.mma->k * p.d.kpack > p.d.k)
+        p.d.kpack /= 2;
+    bool two = kpl * es == 8;
+    p.d.mpair = two && !kmaj_a && p.d.m / p.d.wave_m >= 2u * p.d.mma->m;
+    p.d.npair = two && !kmaj_b && p.d.n / p.d.wave_n >= 2u * p.d.mma->n;
+    return tl_vec_push(lw->arena, &lw->dots, p) || tl_error(lw->diag, lw_loc(lw, op), TL_E_OOM);
+}
+
+/* Fragment layouts with registers in access order: elements of one 16-byte unit first. */
+static bool
+plan_dot_layouts(Lw *lw, LwDotPlan *p)
+{
+    const char *why = tl_dot_check(&p->d, lw->tgt);
+    if (why)
+        return lw_fail(lw, p->op, TL_E_UNSUPPORTED, "dot %ux%ux%u: %s", p->d.m, p->d.n, p->d.k, why);
+    uint32_t kpl = lw_pow2_bits(p->d.mma->k * p->d.mma->m / 64), nu = lw_pow2_bits(p->d.kpack);
+    for (uint32_t f = 0; f < 2; f++) {
+        TlLayout l;
+        uint32_t np = f ? p->d.npair : p->d.mpair;
+        bool kmaj = value_minor(lw, tl_opn(lw->ir, p->op)->in[f], 0) == (f ? 0u : 1u);
+        if (!tl_dot_layout(&p->d, f ? TL_FRAG_B : TL_FRAG_A, &l))
+            return lw_fail(lw, p->op, TL_E_INTERNAL, "no fragment layout");
+        uint32_t nb = tl_layout_in_bits(&l, TL_DIM_REG), at = kpl;
+        for (uint32_t i = 0; i < nb; i++)
+            p->perm[f][i] = (uint8_t)i;
+        if (kmaj) {
+            for (uint32_t i = 0; i < nu; i++)
+                p->perm[f][at++] = (uint8_t)(kpl + np + i);
+            for (uint32_t i = 0; i < np; i++)
+                p->perm[f][at++] = (uint8_t)(kpl + i);
+        }
+        if (!tl_layout_permute_regs(&p->frag[f], &l, p->perm[f]))
+            return lw_fail(lw, p->op, TL_E_INTERNAL, "fragment registers");
+    }
+    return tl_dot_layout(&p->d, TL_FRAG_C, &p->c) || lw_fail(lw, p->op, TL_E_INTERNAL, "no accumulator layout");
+}
+
+typedef struct Walk {
+    Lw *lw;
+    bool ok;
+    uint32_t rows_stored, cols_stored;
+} Walk;
+
+static bool
+collect(TlIr *ir, TlOp o, void *self)
+{
+    Walk *w = self;
+    const TlOpNode *n = tl_opn(ir, o);
+    if (n->code == TL_OP_dot)
+        return w->ok = plan_dot_shape(w->lw, o);
+    if (n->code == TL_OP_store && tl_vtype(ir, n->in[0])->kind == TL_TY_BUF && is_tile(ir, n->in[1]) &&
+        tl_vtype(ir, n->in[1])->rank == 2) {
+        if (lw_mem_minor(w->lw, o) == 0)
+            w->cols_stored++;
+        else
+            w->rows_stored++;
+    }
+    if (n->code == TL_OP_for)
+        return tl_map_put(&w->lw->ivs, tl_blockn(ir, n->region[0])->args.data[0], o);
+    return true;
+}
+
+static bool
+plan_dots(Lw *lw)
+{
+    Walk w = {.lw = lw, .ok = true};
+    if (!tl_walk(lw->ir, lw->ir->kernels.data[lw->src].body, collect, &w) || !w.ok)
+        return false;
+    /* dots of one shape share their accumulators' layout: a chain never converts */
+    for (uint32_t i = 0; i < lw->dots.len; i++)
+        for (uint32_t j = 0; j < lw->dots.len; j++) {
+            TlDot *a = &lw->dots.data[i].d, *b = &lw->dots.data[j].d;
+            if (a->m == b->m && a->n == b->n) {
+                a->mpair |= b->mpair;
+                a->npair |= b->npair;
+            }
+        }
+    for (uint32_t i = 0; i < lw->dots.len; i++) {
+        lw->dots.data[i].d.swapped = !(w.cols_stored && !w.rows_stored);
+        if (!plan_dot_layouts(lw, &lw->dots.data[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- anchors ---- */
+
+static bool
+set_anchor(Lw *lw, TlVal v, const TlLayout *l)
+{
+    LwVal *x = lw_val(lw, v);
+    if (!x)
+        return false;
+    if (!x->anchored) {
+        x->anchored = true;
+        x->anchor = *l;
+    }
+    return true;
+}
+
+static bool
+copy_anchor(Lw *lw, TlVal to, TlVal from)
+{
+    LwVal *f = lw_val(lw, from);
+    if (!f)
+        return false;
+    if (!f->anchored || !is_tile(lw->ir, to))
+        return true;
+    TlLayout l = f->anchor;
+    return set_anchor(lw, to, &l);
+}
+
+static bool
+anchor_op(TlIr *ir, TlOp o, void *self)
+{
+    Lw *lw = self;
+    const TlOpNode n = *tl_opn(ir, o);
+    if (n.code == TL_OP_dot) {
+        LwDotPlan *p = lw_dot_plan(lw, o);
+        return p && set_anchor(lw, n.res[0], &p->c);
+    }
+    if (n.code == TL_OP_for || n.code == TL_OP_if) {
+        for (uint32_t r = 0; r < n.nregion; r++) {
+            TlOp y = tl_blockn(ir, n.region[r])->last;
+            for (uint32_t i = 0; y && i < n.nres; i++) {
+                if (!copy_anchor(lw, n.res[i], tl_opn(ir, y)->in[i]))
+                    return false;
+                if (n.code == TL_OP_for &&
+                    (!copy_anchor(lw, n.res[i], n.in[3 + i]) ||
+                     !copy_anchor(lw, tl_blockn(ir, n.region[0])->args.data[1 + i], n.res[i])))
+                    return false;
+            }
+        }
+        return true;
+    }
+    if ((tl_op_row(n.code)->traits & TL_T_ELEMENTWISE) || n.code == TL_OP_fill)
+        for (uint32_t i = 0; i < n.nin; i++)
+            if (is_tile(ir, n.in[i]) && is_tile(ir, n.res[0]) && !copy_anchor(lw, n.res[0], n.in[i]))
+                return false;
+    return true;
+}
+
+/* ---- demands ---- */
+
+static bool demand(Lw *lw, TlVal v, const TlLayout *l);
+
+/* Of a structural op: operand dimension -> result dimension, -1 where the operand's single position stands for all. */
+bool
+lw_dim_map(Lw *lw, TlOp op, int from[LW_MAX_RANK])
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode *n = tl_opn(ir, op);
+    const TlTypeInfo *src = tl_vtype(ir, n->in[0]), *dst = tl_vtype(ir, n->res[0]);
+    const TlAttr *p;
+    if (src->rank > LW_MAX_RANK || dst->rank > LW_MAX_RANK)
+        return false;
+    for (uint32_t d = 0; d < src->rank; d++)
+        from[d] = (int)d;
+    if (n->code == TL_OP_expand_dims) {
+        int64_t ax = tl_attr_int(ir, op, "axis", 0);
+        for (uint32_t d = 0; d < src->rank; d++)
+            from[d] = (int64_t)d < ax ? (int)d : (int)d + 1;
+    } else if (n->code == TL_OP_broadcast) {
+        for (uint32_t d = 0; d < src->rank; d++)
+            if (src->shape[d] == 1 && dst->shape[d] != 1)
+                from[d] = -1;
+    } else if (n->code == TL_OP_trans) {
+        p = tl_attr(ir, op, "perm");
+        for (uint32_t d = 0; p && d < p->u.ints.n; d++)
+            from[p->u.ints.v[d]] = (int)d;
+    } else if (n->code == TL_OP_reshape) {
+        /* only dims of size 1 come or go */
+        uint32_t j = 0;
+        for (uint32_t d = 0; d < src->rank; d++) {
+            from[d] = -1;
+            if (src->shape[d] == 1)
+                continue;
+            while (j < dst->rank && dst->shape[j] == 1)
+                j++;
+            if (j >= dst->rank || dst->shape[j] != src->shape[d])
+                return false;
+            from[d] = (int)j++;
+        }
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Layout of the operand of a structural op such that the op is a renaming of coordinates. */
+bool
+lw_layout_through(Lw *lw, TlOp op, const TlLayout *l, TlLayout *out)
+{
+    const TlTypeInfo *src = tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0]);
+    int from[LW_MAX_RANK];
+    if (!lw_dim_map(lw, op, from))
+        return false;
+    tl_layout_init(out);
+    TlDim ins[3] = {TL_DIM_REG, TL_DIM_LANE, TL_DIM_WAVE};
+    for (uint32_t i = 0; i < 3; i++)
+        if (!tl_layout_add_in(out, ins[i], tl_layout_in_bits(l, ins[i])))
+            return false;
+    for (uint32_t d = 0; d < src->rank; d++) {
+        uint32_t bits = from[d] < 0 ? lw_pow2_bits(src->shape[d]) : tl_layout_out_bits(l, (TlDim)(TL_DIM_0 + from[d]));
+        if (!tl_layout_add_out(out, (TlDim)(TL_DIM_0 + d), bits))
+            return false;
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t b = 0; b < tl_layout_in_bits(l, ins[i]); b++)
+            for (uint32_t d = 0; d < src->rank; d++)
+                if (from[d] >= 0 && !tl_layout_set(out, ins[i], b, (TlDim)(TL_DIM_0 + d),
+                                                   tl_layout_get(l, ins[i], b, (TlDim)(TL_DIM_0 + from[d]))))
+                    return false;
+    return true;
+}
+
+static bool
+add_lds_acc(Lw *lw, TlVal sh, TlOp op, uint32_t operand, const TlLayout *l)
+{
+    LwShared *s = lw_shared(lw, sh);
+    LwLdsAcc a = {.op = op, .operand = operand, .lay = *l};
+    if (!s)
+        return false;
+    return lw_lds_acc(lw, s, op, operand) || tl_vec_push(lw->arena, &s->acc, a) ||
+           tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+}
+
+static bool
+demand_operands(Lw *lw, TlOp o, const TlLayout *l, uint32_t which)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, o);
+    TlLayout in;
+    uint32_t traits = tl_op_row(n.code)->traits;
+    if (n.code == TL_OP_const || n.code == TL_OP_splat || n.code == TL_OP_arange || n.code == TL_OP_dot)
+        return true;
+    if (n.code == TL_OP_load)
+        return tl_vtype(ir, n.in[0])->kind != TL_TY_SHARED || add_lds_acc(lw, n.in[0], o, which, l);
+    if ((traits & TL_T_ELEMENTWISE) || n.code == TL_OP_fill || n.code == TL_OP_valid) {
+        for (uint32_t i = 0; i < n.nin; i++)
+            if (is_tile(ir, n.in[i]) && !demand(lw, n.in[i], l))
+                return false;
+        return true;
+    }
+    if (n.code == TL_OP_broadcast || n.code == TL_OP_expand_dims || n.code == TL_OP_trans || n.code == TL_OP_reshape) {
+        if (!lw_layout_through(lw, o, l, &in))
+            return lw_fail(lw, o, TL_E_UNSUPPORTED, "this reshape is not lowered yet");
+        return demand(lw, n.in[0], &in);
+    }
+    if (n.code == TL_OP_for || n.code == TL_OP_if)
+        return true; /* settled with the operation itself */
+    return lw_fail(lw, o, TL_E_UNSUPPORTED, "operation '%s' on tiles is not lowered yet", tl_op_row(n.code)->name);
+}
+
+static bool
+demand(Lw *lw, TlVal v, const TlLayout *l)
+{
+    LwVal *x = lw_val(lw, v);
+    if (!x)
+        return false;
+    for (uint32_t i = 0; i < x->nlay; i++)
+        if (tl_layout_equal(&x->lay[i], l))
+            return true;
+    TlOp o = tl_valn(lw->ir, v)->def;
+    TlOpcode code = o ? tl_opn(lw->ir, o)->code : TL_OP_NONE;
+    bool fixed = !o || code == TL_OP_for || code == TL_OP_if || code == TL_OP_dot;
+    if (fixed && x->anchored && !tl_layout_equal(&x->anchor, l))
+        return lw_fail(lw, o, TL_E_UNSUPPORTED, "a tile held in the matrix instruction's layout is needed in another one; "
+                       "this conversion is not lowered yet");
+    if (x->nlay == LW_MAX_LAYOUTS || (fixed && x->nlay))
+        return lw_fail(lw, o, TL_E_UNSUPPORTED, "a tile value is needed in more than %u layouts", x->nlay);
+    uint32_t which = x->nlay;
+    x->lay[x->nlay++] = *l;
+    return o ? demand_operands(lw, o, l, which) : true;
+}
+
+bool
+lw_blocked_for(Lw *lw, TlType tile, uint32_t minor, uint32_t elem_bytes, uint32_t rows, TlLayout *out)
+{
+    const TlTypeInfo *t = tl_tinfo(lw->ir, tile);
+    TlBlocked b = {.rank = t->rank, .minor = minor, .elem_bytes = elem_bytes, .max_vec_bytes = 16,
+                   .wave = lw->tgt->wave, .waves = lw->waves, .rows = rows};
+    if (t->rank > LW_MAX_RANK)
+        return false;
+    for (uint32_t d = 0; d < t->rank; d++)
+        b.shape[d] = 1u << lw_pow2_bits(t->shape[d]);
+    return tl_layout_blocked(&b, out);
+}
+
+static bool
+demand_store(Lw *lw, TlOp o)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, o);
+    TlVal v = n.in[1];
+    if (!is_tile(ir, v))
+        return true;
+    LwVal *x = lw_val(lw, v);
+    const TlTypeInfo bt = *tl_vtype(ir, n.in[0]);
+    TlLayout l;
+    if (!x)
+        return false;
+    if (bt.kind == TL_TY_LOCAL)
+        return lw_fail(lw, o, TL_E_UNSUPPORTED, "alloc_local is not lowered yet");
+    if (x->anchored) {
+        l = x->anchor;
+    } else {
+        uint32_t rows = 1, es = tl_elem_bytes(bt.elem);
+        uint32_t minor = bt.kind == TL_TY_BUF ? lw_mem_minor(lw, o) : value_minor(lw, v, 0);
+        LwShared *s = bt.kind == TL_TY_SHARED ? lw_shared(lw, n.in[0]) : NULL;
+        if (s && s->acc.len && tl_opn(ir, s->acc.data[0].op)->code == TL_OP_dot) {
+            LwDotPlan *p = lw_dot_plan(lw, s->acc.data[0].op);
+            uint32_t f = s->acc.data[0].operand, kpl = p->d.mma->k * p->d.mma->m / 64;
+            if (minor != (f ? 0u : 1u)) /* k runs across the rows: a thread takes as many as a unit holds */
+                rows = es >= 4 ? p->d.kpack * kpl : kpl;
+            s->minor = f ? 0 : 1;
+        }
+        if (!lw_blocked_for(lw, tl_valn(ir, v)->type, minor, es, rows, &l))
+            return lw_fail(lw, o, TL_E_INTERNAL, "no blocked layout for a stored tile");
+    }
+    if (!demand(lw, v, &l))
+        return false;
+    if (bt.kind == TL_TY_SHARED) {
+        LwShared *s = lw_shared(lw, n.in[0]);
+        TlLayout w = l;
+        uint8_t perm[TL_LAYOUT_MAX_BITS];
+        if (s->acc.len) {
+            uint32_t es = tl_elem_bytes(bt.elem);
+            tl_layout_regs_like(&l, &s->acc.data[0].lay, lw_pow2_bits(TL_MAX(16 / es, 1u)), perm);
+            if (!tl_layout_permute_regs(&w, &l, perm))
+                return lw_fail(lw, o, TL_E_INTERNAL, "register order of a shared store");
+        }
+        return add_lds_acc(lw, n.in[0], o, 0, &w);
+    }
+    return true;
+}
+
+static bool demand_block(Lw *lw, TlBlock b);
+
+static bool
+demand_region_op(Lw *lw, TlOp o)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, o);
+    for (uint32_t i = 0; i < n.nres; i++) {
+        if (!is_tile(ir, n.res[i]))
+            continue;
+        LwVal *x = lw_val(lw, n.res[i]);
+        TlLayout l;
+        if (!x)
+            return false;
+        if (x->anchored)
+            l = x->anchor;
+        else if (x->nlay)
+            l = x->lay[0];
+        else if (!lw_blocked_for(lw, tl_valn(ir, n.res[i])->type, tl_vtype(ir, n.res[i])->rank - 1,
+                                 tl_elem_bytes(tl_vtype(ir, n.res[i])->elem), 1, &l))
+            return lw_fail(lw, o, TL_E_INTERNAL, "no layout for a carried tile");
+        if (!demand(lw, n.res[i], &l))
+            return false;
+        for (uint32_t r = 0; r < n.nregion; r++) {
+            TlOp y = tl_blockn(ir, n.region[r])->last;
+            if (y && !demand(lw, tl_opn(ir, y)->in[i], &l))
+                return false;
+        }
+        if (n.code == TL_OP_for && (!demand(lw, n.in[3 + i], &l) ||
+                                    !demand(lw, tl_blockn(ir, n.region[0])->args.data[1 + i], &l)))
+            return false;
+    }
+    for (uint32_t r = 0; r < n.nregion; r++)
+        if (!demand_block(lw, n.region[r]))
+            return false;
+    return true;
+}
+
+static bool
+demand_dot(Lw *lw, TlOp o)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, o);
+    LwDotPlan *p = lw_dot_plan(lw, o);
+    for (uint32_t f = 0; f < 2; f++) {
+        if (tl_vtype(ir, n.in[f])->kind == TL_TY_SHARED) {
+            if (!add_lds_acc(lw, n.in[f], o, f, &p->frag[f]))
+                return false;
+        } else if (!demand(lw, n.in[f], &p->frag[f])) {
+            return false;
+        }
+    }
+    return demand(lw, n.res[0], &p->c) && demand(lw, n.in[2], &p->c);
+}
+
+static bool
+demand_block(Lw *lw, TlBlock b)
+{
+    TlIr *ir = lw->ir;
+    for (TlOp o = tl_blockn(ir, b)->last; o; o = tl_opn(ir, o)->prev) {
+        TlOpcode c = tl_opn(ir, o)->code;
+        bool ok = true;
+        if (c == TL_OP_store)
+            ok = demand_store(lw, o);
+        else if (c == TL_OP_for || c == TL_OP_if)
+            ok = demand_region_op(lw, o);
+        else if (c == TL_OP_dot)
+            ok = demand_dot(lw, o);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* ---- LDS ---- */
+
+bool
+lw_lds_solve(Lw *lw, LwShared *s)
+{
+    TlLdsAccess acc[8];
+    TlAddrSplit split[8];
+    uint32_t n = TL_MIN(s->acc.len, 8u), total = 0;
+    if (s->solved)
+        return true;
+    if (s->acc.len > 8)
+        return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_UNSUPPORTED, "a shared tile with more than 8 accesses");
+    for (uint32_t i = 0; i < n; i++) {
+        TlOp o = s->acc.data[i].op;
+        acc[i] = (TlLdsAccess){.op = tl_opn(lw->ir, o)->code == TL_OP_store ? TL_LDS_WRITE : TL_LDS_READ,
+                               .layout = s->acc.data[i].lay, .max_bytes = 16, .weight = 1};
+    }
+    if (!n || !tl_lds_solve(lw->tgt, s->rank, s->shape, tl_elem_bytes(s->elem), s->minor, acc, n, &s->map, split, &total))
+        return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_INTERNAL, "no LDS layout found");
+    for (uint32_t i = 0; i < n; i++)
+        s->acc.data[i].split = split[i];
+    uint32_t align = 256;
+    s->offset = (lw->lds_bytes + align - 1) / align * align;
+    lw->lds_bytes = s->offset + s->map.bytes;
+    s->solved = true;
+    return true;
+}
+
+static bool
+solve_all(Lw *lw)
+{
+    for (uint32_t i = 0; i < lw->shared.len; i++) {
+        LwShared *s = &lw->shared.data[i];
+        TlOp o = tl_valn(lw->ir, s->src)->def;
+        if (s->acc.len && !lw_lds_solve(lw, s))
+            return false;
+        if (lw->lds_bytes > lw->tgt->lds_max) {
+            const TlTypeInfo *t = tl_vtype(lw->ir, s->src);
+            lw_fail(lw, o, TL_E_LDS_LIMIT, "shared tiles need %u bytes of LDS, %s has %u for a workgroup; '%s' (%lldx%lld %s) "
+                    "alone takes %u", lw->lds_bytes, lw->tgt->name, lw->tgt->lds_max, tl_attr_str(lw->ir, o, "name", "shared"),
+                    (long long)t->shape[0], (long long)(t->rank > 1 ? t->shape[1] : 1), tl_elem_name(t->elem), s->map.bytes);
+            return tl_hint(lw->diag, "use smaller tiles or a narrower dtype");
+        }
+    }
+    return true;
+}
+
+bool
+lw_plan(Lw *lw)
+{
+    TlBlock body = lw->ir->kernels.data[lw->src].body;
+    if (!plan_dots(lw))
+        return false;
+    for (int turn = 0; turn < 2; turn++) /* the second turn carries anchors round loops */
+        if (!tl_walk(lw->ir, body, anchor_op, lw))
+            return false;
+    return demand_block(lw, body) && solve_all(lw);
+}
