@@ -12,6 +12,7 @@
 #include "py/py.h"
 
 #include "ir/ir.h"
+#include "pass/pass.h"
 
 typedef struct TlPyIr {
     PyObject_HEAD TlArena arena;
@@ -259,7 +260,33 @@ ir_kernel(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
     return index_or_raise(self, k);
 }
 
-/* attr(kernel, key, value): int or str. attr(kernel, key) gives the value or None. */
+static PyObject *
+attr_value(TlPyIr *self, const TlAttr *a)
+{
+    if (!a)
+        Py_RETURN_NONE;
+    switch (a->kind) {
+    case TL_ATTR_INT:
+        return PyLong_FromLongLong(a->u.i);
+    case TL_ATTR_FLOAT:
+        return PyFloat_FromDouble(a->u.f);
+    case TL_ATTR_STR:
+        return PyUnicode_FromString(tl_str(&self->ir.strs, a->u.s));
+    case TL_ATTR_INTS:
+        break;
+    }
+    PyObject *t = PyTuple_New((Py_ssize_t)a->u.ints.n);
+    for (uint32_t i = 0; t && i < a->u.ints.n; i++) {
+        PyObject *v = PyLong_FromLongLong(a->u.ints.v[i]);
+        if (!v)
+            Py_CLEAR(t);
+        else
+            PyTuple_SET_ITEM(t, (Py_ssize_t)i, v);
+    }
+    return t;
+}
+
+/* attr(kernel, key, value): int, str or tuple of ints. attr(kernel, key) gives the value or None. */
 static PyObject *
 ir_attr(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -269,21 +296,23 @@ ir_attr(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
     const char *key = PyUnicode_AsUTF8(args[1]);
     if (!key)
         return NULL;
-    if (nargs == 2) {
-        const char *s = tl_kattr_str(&self->ir, k, key, NULL);
-        int64_t v = tl_kattr_int(&self->ir, k, key, INT64_MIN);
-        if (s)
-            return PyUnicode_FromString(s);
-        if (v != INT64_MIN)
-            return PyLong_FromLongLong(v);
-        Py_RETURN_NONE;
-    }
+    if (nargs == 2)
+        return attr_value(self, tl_kattr(&self->ir, k, key));
     bool ok;
     if (PyUnicode_Check(args[2])) {
         const char *s = PyUnicode_AsUTF8(args[2]);
         if (!s)
             return NULL;
         ok = tl_kattr_set_str(&self->ir, k, key, s);
+    } else if (PyTuple_Check(args[2])) {
+        Py_ssize_t n = PyTuple_GET_SIZE(args[2]);
+        int64_t *v = TL_NEW_N(&self->arena, int64_t, n ? n : 1);
+        if (!v)
+            return PyErr_NoMemory();
+        for (Py_ssize_t i = 0; i < n; i++)
+            if (!get_i64(PyTuple_GET_ITEM(args[2], i), &v[i]))
+                return NULL;
+        ok = tl_kattr_set_ints(&self->ir, k, key, v, (uint32_t)n);
     } else {
         int64_t v;
         if (!get_i64(args[2], &v))
@@ -474,6 +503,39 @@ ir_op(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
     return results(self, op);
 }
 
+/* name(value, text): a hint for printing */
+static PyObject *
+ir_name(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    uint32_t v;
+    if (!ready(self) || !arg_count("name", nargs, 2, 2) ||
+        !get_index(args[0], self->ir.vals.len, false, "value", &v))
+        return NULL;
+    const char *name = PyUnicode_AsUTF8(args[1]);
+    if (!name)
+        return NULL;
+    tl_val_set_name(&self->ir, v, name);
+    Py_RETURN_NONE;
+}
+
+/* const(block, type, value, loc=None): int or float, rounded or wrapped to the type, splat over a tile */
+static PyObject *
+ir_const(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    TlBuilder b = {.ir = &self->ir};
+    TlType t;
+    if (!ready(self) || !arg_count("const", nargs, 3, 4) || !get_block(self, args[0], &b.block) ||
+        !get_index(args[1], self->ir.types.len, false, "type", &t) ||
+        !get_loc(self, nargs > 3 ? args[3] : NULL, &b.loc))
+        return NULL;
+    if (PyFloat_Check(args[2]))
+        return index_or_raise(self, tl_const_float(&b, t, PyFloat_AS_DOUBLE(args[2])));
+    int64_t v;
+    if (!get_i64(args[2], &v))
+        return NULL;
+    return index_or_raise(self, tl_const_int(&b, t, v));
+}
+
 /* pure(block): does the block hold nothing but pure operations (nested regions count as not pure)? Their
  * number, or -1. */
 static PyObject *
@@ -555,6 +617,47 @@ ir_diagnostics(TlPyIr *self, PyObject *Py_UNUSED(arg))
     return ready(self) ? tl_py_diag_list(&self->diag) : NULL;
 }
 
+static PyObject *
+times_list(const TlPassTimes *times)
+{
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < times->n; i++) {
+        PyObject *row = Py_BuildValue("(sdI)", times->run[i].name, times->run[i].ms, times->run[i].ops_after);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+/* passes(kernel, print_after=None, skip=None, only=None) -> (kernel, dump, [(pass, ms, operations after)]) */
+static PyObject *
+ir_passes(TlPyIr *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    TlKernelId k;
+    if (!ready(self) || !arg_count("passes", nargs, 1, 4) || !get_kernel(self, args[0], &k))
+        return NULL;
+    const char *text[3] = {NULL, NULL, NULL};
+    for (Py_ssize_t i = 1; i < nargs; i++)
+        if (args[i] != Py_None && !(text[i - 1] = PyUnicode_AsUTF8(args[i])))
+            return NULL;
+    TlText dump;
+    TlPassTimes times = {.n = 0};
+    tl_text_init(&dump, &self->arena);
+    TlPassOptions opts = {
+        .print_after = text[0], .skip = text[1], .passes = text[2], .dump = &dump, .times = &times};
+    bool ok;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS;
+    ok = tl_passes_run(&self->ir, &k, &opts);
+    Py_END_ALLOW_THREADS;
+    self->busy = false;
+    if (!ok)
+        return raise_diag(self);
+    PyObject *list = times_list(&times);
+    return list ? Py_BuildValue("(IsN)", k, dump.data ? dump.data : "", list) : NULL;
+}
+
 /* ---- the type ------------------------------------------------------------------------------------------ */
 
 static PyObject *
@@ -600,10 +703,14 @@ static PyMethodDef ir_methods[] = {
     FAST(arg, "arg(block, type, name) -> value"),
     FAST(op, "op(block, opcode, operands, types, attrs=None, regions=None, loc=None, name='') -> value(s) or "
              "None"),
+    FAST(const, "const(block, type, value, loc=None) -> value: an int or float, splat over a tile"),
+    FAST(name, "name(value, text): a hint for printing"),
     ONE(pure, "pure(block) -> number of operations if all are pure, else -1"),
     FAST(splice, "splice(from, to): moves the operations of a block to the end of another"),
     FAST(text, "text(kernel, locs=False) -> str"),
     FAST(parse, "parse(text, filename) -> first kernel"),
+    FAST(passes,
+         "passes(kernel, print_after=None, skip=None, only=None) -> (kernel, dump, times); without the GIL"),
     ONE(verify, "verify(kernel): raises CompileError with all faults"),
     {"diagnostics", (PyCFunction)ir_diagnostics, METH_NOARGS, "all diagnostics so far"},
     {0},
