@@ -713,7 +713,7 @@ print_modifiers(const Pr *p)
     } else if (p->row->fam == ISA_FAM_VOP3) {
         uint32_t n = count_sources(p), sel = (p->in->op_sel & ((1u << n) - 1)) | (p->in->op_sel >> 3) << n;
         if (p->in->bitop3)
-            tl_text_printf(p->out, " bitop3:0x%x", p->in->bitop3);
+            tl_text_printf(p->out, p->in->bitop3 <= 10 ? " bitop3:%u" : " bitop3:0x%x", p->in->bitop3);
         if (p->row->flags & ISA_R_OPSEL4) {
             if (p->in->op_sel)
                 print_bits(p, "op_sel", p->in->op_sel, 4);
