@@ -55,6 +55,22 @@ buffer_values(Lw *lw, LwParam *p)
     p->bytes = lw_bin(lw, TL_OP_mul, n, lw_int(lw, TL_ELEM_I64, tl_elem_bytes(bt.elem)));
 }
 
+/* Dims that the launch checks to be equal are one value. */
+static void
+same_dims(Lw *lw)
+{
+    const TlAttr *a = tl_kattr(lw->ir, lw->src, "same_dims");
+    for (uint32_t i = 0; a && a->kind == TL_ATTR_INTS && i + 3 < a->u.ints.n; i += 4) {
+        const int64_t *v = a->u.ints.v + i;
+        if (v[0] < 0 || v[2] < 0 || v[0] >= lw->params.len || v[2] >= lw->params.len || v[1] < 0 || v[3] < 0 ||
+            v[1] >= TL_MAX_RANK || v[3] >= TL_MAX_RANK)
+            continue;
+        TlVal *x = &lw->params.data[v[0]].dim[v[1]], *y = &lw->params.data[v[2]].dim[v[3]];
+        if (*x && *y)
+            *y = *x;
+    }
+}
+
 static bool
 params(Lw *lw)
 {
@@ -81,6 +97,7 @@ params(Lw *lw)
     lw->lane = lw->waves > 1 ? lw_pure(lw, TL_OP_lane_id, lw_ty(lw, TL_ELEM_I32), NULL, 0, NULL, 0) : lw->tid;
     lw->wave = lw->waves > 1 ? lw_pure(lw, TL_OP_wave_id, lw_ty(lw, TL_ELEM_I32), NULL, 0, NULL, 0)
                              : lw_int(lw, TL_ELEM_I32, 0);
+    same_dims(lw);
     for (uint32_t i = 0; i < lw->params.len; i++)
         if (lw->params.data[i].is_buf)
             buffer_values(lw, &lw->params.data[i]);
@@ -114,12 +131,7 @@ unflat(LwTile **tiles, uint32_t n, const TlVal *in)
 static TlBlock
 add_region(Lw *lw, TlOp o)
 {
-    TlBlock b = tl_block_new(lw->ir, lw->dst, o);
-    if (b) {
-        TlOpNode *n = tl_opn(lw->ir, o);
-        n->region[n->nregion++] = b;
-    }
-    return b;
+    return tl_block_new(lw->ir, lw->dst, o);
 }
 
 bool

@@ -187,8 +187,6 @@ lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t)
         TlBlock yes = tl_block_new(lw->ir, lw->dst, cond), no = tl_block_new(lw->ir, lw->dst, cond);
         if (!yes || !no)
             return false;
-        TlOpNode *n = tl_opn(lw->ir, cond);
-        n->region[0] = yes, n->region[1] = no, n->nregion = 2;
         lw->b.block = no, lw->b.before = 0;
         lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
         lw->b.block = yes;

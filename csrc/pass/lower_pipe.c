@@ -26,6 +26,7 @@ typedef struct Copy {
     bool plain; /* the stored value is the load itself */
     uint32_t nloads;
     TlOp load[MAX_LOADS];
+    bool flipped[MAX_LOADS], flip; /* the load is transposed on its way */
     TlLayout lay[MAX_LOADS];
     LwGlobal g[MAX_LOADS];
     TlVal ratio[MAX_LOADS]; /* i32: soffset = loop offset * ratio */
@@ -77,11 +78,18 @@ collect_loads(Lw *lw, TlVal v, Copy *c, int depth)
             return false;
         for (uint32_t i = 0; i < c->nloads; i++)
             if (c->load[i] == o)
-                return true;
+                return c->flipped[i] == c->flip;
         if (c->nloads == MAX_LOADS)
             return false;
+        c->flipped[c->nloads] = c->flip;
         c->load[c->nloads++] = o;
         return true;
+    }
+    if (n.code == TL_OP_trans) {
+        c->flip = !c->flip;
+        bool ok = collect_loads(lw, n.in[0], c, depth + 1);
+        c->flip = !c->flip;
+        return ok;
     }
     if (!(tl_op_row(n.code)->traits & TL_T_ELEMENTWISE))
         return false;
@@ -142,7 +150,10 @@ qualify_op(Pipe *p, TlOp o)
         *c = (Copy){.store = o, .root = n.in[1]};
         if (!collect_loads(p->lw, n.in[1], c, 0) || !c->nloads)
             return false;
-        c->plain = tl_valn(ir, n.in[1])->def == c->load[0];
+        TlOp root = tl_valn(ir, n.in[1])->def;
+        while (root && tl_opn(ir, root)->code == TL_OP_trans) /* a renaming: the same registers */
+            root = tl_valn(ir, tl_opn(ir, root)->in[0])->def;
+        c->plain = root == c->load[0];
         p->ncopy++;
         return true;
     }
@@ -214,7 +225,8 @@ loads_move_in_k(Pipe *p)
                 if (!a.ok)
                     return false;
                 if (co) {
-                    if (co < 0 || !lw_aff_min(lw, &a, &low) || low < 0 || kdims != 1u << t || lw_aff_div(lw, &a) % 2)
+                    if (co < 0 || !lw_aff_min(lw, &a, &low) || low < 0 ||
+                        kdims != 1u << (p->copy[c].flipped[i] ? 1 - t : t) || lw_aff_div(lw, &a) % 2)
                         return false;
                     moving++;
                 }
@@ -459,25 +471,46 @@ each_mma(Pipe *p, StepFn fn, void *self)
     return true;
 }
 
+/* The LDS reads that hold the operand of one instruction: reads first .. first + n - 1, from element `sub` of the first. */
 static uint32_t
-frag_index(Pipe *p, uint32_t d, uint32_t f, uint32_t mt, uint32_t nt, uint32_t ks, uint32_t *sub, uint32_t *count)
+frag_index(Pipe *p, uint32_t d, uint32_t f, uint32_t mt, uint32_t nt, uint32_t ks, uint32_t *sub, uint32_t *n)
 {
     LwShared *s;
+    uint32_t count;
     LwLdsAcc *a = frag_access(p, d, f, &s);
-    uint32_t reg = lw_frag_reg(lw_dot_plan(p->lw, p->dot[d]), f, mt, nt, ks, count);
+    uint32_t reg = lw_frag_reg(lw_dot_plan(p->lw, p->dot[d]), f, mt, nt, ks, &count);
     *sub = reg % a->split.vec;
+    *n = count > a->split.vec ? count / a->split.vec : 1;
     return reg / a->split.vec;
+}
+
+static TlVal
+frag_operand(Pipe *p, uint32_t d, uint32_t f, uint32_t mt, uint32_t nt, uint32_t ks)
+{
+    uint32_t sub, n, count;
+    uint32_t i = frag_index(p, d, f, mt, nt, ks, &sub, &n);
+    lw_frag_reg(lw_dot_plan(p->lw, p->dot[d]), f, mt, nt, ks, &count);
+    if (n == 1)
+        return lw_extract(p->lw, p->frag[d][f][i].v, sub, count == 1 ? 0 : count);
+    TlVal part[16];
+    for (uint32_t j = 0; j < n && j < 16; j++)
+        part[j] = p->frag[d][f][i + j].v;
+    return lw_concat(p->lw, tl_vtype(p->lw->ir, part[0])->elem, part, n, count);
 }
 
 static bool
 mark_carried(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *self)
 {
-    uint32_t sub, count;
+    uint32_t sub, n;
     (void)self;
     if (d == 0 && ks < lw_dot_plan(p->lw, p->dot[0])->d.kpack)
-        for (uint32_t f = 0; f < 2; f++)
-            if (!p->tree[d][f])
-                p->frag[d][f][frag_index(p, d, f, mt, nt, ks, &sub, &count)].carried = true;
+        for (uint32_t f = 0; f < 2; f++) {
+            if (p->tree[d][f])
+                continue;
+            uint32_t i = frag_index(p, d, f, mt, nt, ks, &sub, &n);
+            for (uint32_t j = 0; j < n; j++)
+                p->frag[d][f][i + j].carried = true;
+        }
     return true;
 }
 
@@ -503,21 +536,23 @@ read_frags(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *sel
 {
     ReadPass *r = self;
     for (uint32_t f = 0; f < 2; f++) {
-        uint32_t sub, count;
+        uint32_t sub, n;
         LwShared *s;
         if (p->tree[d][f])
             continue;
-        uint32_t i = frag_index(p, d, f, mt, nt, ks, &sub, &count);
-        Frag *g = &p->frag[d][f][i];
-        TlVal *to = r->carried ? &g->next : &g->v;
-        if (g->carried != r->carried || *to)
-            continue;
-        LwLdsAcc *a = frag_access(p, d, f, &s);
-        TlOp first = next_id(p);
-        p->lw->b.loc = lw_loc(p->lw, p->dot[d]);
-        *to = lw_lds_read_one(p->lw, s, a, i);
-        if (!*to || (p->body && !end_item(p, first)))
-            return false;
+        uint32_t i = frag_index(p, d, f, mt, nt, ks, &sub, &n);
+        for (uint32_t end = i + n; i < end; i++) {
+            Frag *g = &p->frag[d][f][i];
+            TlVal *to = r->carried ? &g->next : &g->v;
+            if (g->carried != r->carried || *to)
+                continue;
+            LwLdsAcc *a = frag_access(p, d, f, &s);
+            TlOp first = next_id(p);
+            p->lw->b.loc = lw_loc(p->lw, p->dot[d]);
+            *to = lw_lds_read_one(p->lw, s, a, i);
+            if (!*to || (p->body && !end_item(p, first)))
+                return false;
+        }
     }
     return true;
 }
@@ -531,14 +566,13 @@ emit_mma(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *self)
     TlVal v[2];
     TlOp first = next_id(p);
     for (uint32_t f = 0; f < 2; f++) {
-        uint32_t sub, count;
+        uint32_t count;
         if (p->tree[d][f]) {
             uint32_t reg = lw_frag_reg(pl, f, mt, nt, ks, &count);
             LwTile *t = p->tree_tile[d][f];
             v[f] = lw_extract(lw, t->v[reg / t->chunk], reg % t->chunk, count == 1 ? 0 : count);
         } else {
-            uint32_t i = frag_index(p, d, f, mt, nt, ks, &sub, &count);
-            v[f] = lw_extract(lw, p->frag[d][f][i].v, sub, count == 1 ? 0 : count);
+            v[f] = frag_operand(p, d, f, mt, nt, ks);
         }
     }
     uint32_t cn = acc[d]->chunk, ci = tl_dot_slice(&pl->d, TL_FRAG_C, mt, nt, 0).reg / cn;
@@ -566,8 +600,8 @@ write_and_load(Pipe *p, Copy *c, TlVal off)
     LwTile *val;
     uint32_t nb = tl_layout_in_bits(&c->w->lay, TL_DIM_REG), vec = c->w->split.vec, ninstr = (1u << nb) / vec;
     uint32_t *uses = TL_NEW_N(lw->arena, uint32_t, c->g[0].nacc);
-    TlVal so = lw_bin(lw, TL_OP_mul, off, c->ratio[0]);
     TlOp first = next_id(p);
+    TlVal so = lw_bin(lw, TL_OP_mul, off, c->ratio[0]);
     if (!uses || !so)
         return false;
     if (!c->plain || lw_owner(lw, &c->w->lay)) {
@@ -828,8 +862,6 @@ emit_pipeline(Pipe *p, LwTile **acc, TlVal n)
     TlBlock body = f ? tl_block_new(ir, lw->dst, f) : 0;
     if (!body)
         return false;
-    tl_opn(ir, f)->region[0] = body;
-    tl_opn(ir, f)->nregion = 1;
     TlVal iv = tl_block_arg(ir, body, lw_ty(lw, TL_ELEM_I32), "off");
     lw_mark_inner(lw, iv);
     for (uint32_t i = 0; i < nc; i++) {

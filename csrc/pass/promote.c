@@ -11,7 +11,7 @@
 typedef struct Promote {
     TlIr *ir;
     TlKernelId k;
-    TlMap done; /* operand value -> shared value */
+    TlMap done; /* operand (0 = A, 1 = B) and value -> shared value */
     TlOp first; /* allocations go before the kernel's first operation */
     bool ok;
 } Promote;
@@ -73,11 +73,11 @@ view_value(TlBuilder *b, TlVal v)
 }
 
 static TlVal
-stage_value(Promote *p, TlBuilder *at, TlVal v)
+stage_value(Promote *p, TlBuilder *at, TlVal v, uint32_t f)
 {
     TlIr *ir = p->ir;
-    uint64_t have;
-    if (tl_map_get(&p->done, v, &have))
+    uint64_t have, key = (uint64_t)f << 32 | v; /* as A and as B it wants another layout */
+    if (tl_map_get(&p->done, key, &have))
         return (TlVal)have;
     TlTypeInfo t = *tl_vtype(ir, v);
     t.kind = TL_TY_SHARED;
@@ -85,7 +85,7 @@ stage_value(Promote *p, TlBuilder *at, TlVal v)
     TlBuilder top = {ir, ir->kernels.data[p->k].body, tl_blockn(ir, ir->kernels.data[p->k].body)->first, at->loc};
     TlVal sh = ty ? tl_build1t(&top, TL_OP_alloc_shared, ty, 0) : 0;
     TlOp s = sh ? tl_build(at, TL_OP_store, (TlVal[]){sh, v}, 2, NULL, 0) : 0;
-    if (!s || !tl_attr_set_str(ir, s, "dims", "") || !tl_map_put(&p->done, v, sh))
+    if (!s || !tl_attr_set_str(ir, s, "dims", "") || !tl_map_put(&p->done, key, sh))
         return 0;
     return sh;
 }
@@ -111,7 +111,7 @@ promote_dot(TlIr *ir, TlOp o, void *self)
             continue;
         }
         if (sources(ir, in[f], 0) & (FROM_GLOBAL | FROM_DOT) || !sources(ir, in[f], 0))
-            in[f] = stage_value(p, &b, in[f]);
+            in[f] = stage_value(p, &b, in[f], f);
         if (!in[f])
             return p->ok = false;
     }
