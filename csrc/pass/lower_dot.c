@@ -27,7 +27,7 @@ lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c)
 {
     TlVal in[3] = {p->d.swapped ? b : a, p->d.swapped ? a : b, c};
     TlVal r = lw_op1(lw, TL_OP_mma, c ? tl_valn(lw->ir, c)->type : 0, in, 3);
-    if (!r || !tl_attr_set_str(lw->ir, tl_valn(lw->ir, r)->def, "intrinsic", p->d.mma->intrinsic))
+    if (!r || !tl_attr_set_str(lw->ir, tl_valn(lw->ir, r)->def, "intrinsic", p->d.mma->name))
         return 0;
     lw_mark_inner(lw, r);
     return r;
