@@ -18,7 +18,7 @@ libc_realloc(void *self, void *p, size_t old_size, size_t new_size)
     return realloc(p, new_size);
 }
 
-const TlAlloc tl_alloc_libc = {libc_realloc, NULL};
+const TlAlloc tl_alloc_libc = {libc_realloc, NULL, false};
 
 static void *
 fail_realloc(void *self, void *p, size_t old_size, size_t new_size)
@@ -40,7 +40,7 @@ fail_realloc(void *self, void *p, size_t old_size, size_t new_size)
 void
 tl_fail_alloc_init(TlFailAlloc *fa, uint64_t fail_at)
 {
-    *fa = (TlFailAlloc){{fail_realloc, fa}, 0, fail_at, 0};
+    *fa = (TlFailAlloc){{fail_realloc, fa, true}, 0, fail_at, 0};
 }
 
 struct TlArenaBlock {
@@ -69,7 +69,7 @@ tl_arena_free(TlArena *a)
 static bool
 arena_new_block(TlArena *a, size_t need)
 {
-    size_t size = a->head ? TL_MIN(a->head->size * 2, (size_t)1 << 20) : 8192;
+    size_t size = a->alloc.exact ? 0 : a->head ? TL_MIN(a->head->size * 2, (size_t)1 << 20) : 8192;
     if (need > SIZE_MAX / 2)
         return false;
     if (size < need + sizeof(TlArenaBlock) + 64)
@@ -93,7 +93,7 @@ tl_arena_alloc(TlArena *a, size_t size, size_t align)
     for (int tries = 0; tries < 2; tries++) {
         uintptr_t p = ((uintptr_t)a->cur + (align - 1)) & ~(uintptr_t)(align - 1);
         if (a->cur && p <= (uintptr_t)a->end && size <= (uintptr_t)a->end - p) {
-            a->cur = (char *)(p + size);
+            a->cur = a->alloc.exact ? NULL : (char *)(p + size);
             return memset((void *)p, 0, size);
         }
         if (tries == 0 && !arena_new_block(a, size + align))

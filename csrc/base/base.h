@@ -32,6 +32,7 @@
 typedef struct TlAlloc {
     void *(*realloc)(void *self, void *p, size_t old_size, size_t new_size); /* new_size 0 frees */
     void *self;
+    bool exact; /* arenas pass every request on instead of cutting it from a block (tests: each can fail) */
 } TlAlloc;
 
 extern const TlAlloc tl_alloc_libc;

@@ -6,7 +6,7 @@
  * wrong use. */
 #include "ir/ir.h"
 #include "pass/pass.h"
-#ifdef TLC_WITH_CODEGEN
+#ifndef TLC_WITHOUT_CODEGEN
 #include "codegen/codegen.h"
 #endif
 
@@ -112,7 +112,7 @@ write_out(const Args *a, const void *data, size_t n)
     return ok;
 }
 
-#ifdef TLC_WITH_CODEGEN
+#ifndef TLC_WITHOUT_CODEGEN
 static bool
 generate(TlIr *ir, TlKernelId k, const Args *a, TlText *out)
 {
@@ -160,7 +160,7 @@ one_kernel(TlIr *ir, TlKernelId k, const Args *a, TlText *dump, TlText *out)
         tl_print_kernel(ir, k, out, a->locs);
         return !out->failed;
     }
-#ifdef TLC_WITH_CODEGEN
+#ifndef TLC_WITHOUT_CODEGEN
     return generate(ir, k, a, out);
 #else
     return false;
@@ -226,7 +226,7 @@ main(int argc, char **argv)
         return 0;
     }
     bool emit = strcmp(a.emit, "tir") == 0 || strcmp(a.emit, "none") == 0;
-#ifdef TLC_WITH_CODEGEN
+#ifndef TLC_WITHOUT_CODEGEN
     emit |= strcmp(a.emit, "llvm") == 0 || strcmp(a.emit, "asm") == 0 || strcmp(a.emit, "hsaco") == 0;
 #endif
     if (!emit)
