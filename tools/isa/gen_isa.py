@@ -326,6 +326,8 @@ def operand_type(mnem: str, is_def: bool, otype: int, bits: int) -> str:
             or mnem.startswith(("s_bcnt", "s_ff", "s_flbit", "s_sext"))
             else toks[0]
         )
+    if mnem.startswith("v_dot") and not is_def and toks and n == 1 and T_SRC.get(otype) is None:
+        named = toks[-1]
     if mnem.startswith("v_pk_") or mnem.startswith("v_dot2"):
         named = (
             {
