@@ -1,8 +1,10 @@
-/* code.c - decode-once records: one per dword of code, made on first execution; operand resolution for builders. */
+/* code.c - decode-once records: one per dword of code, made on first execution; operand resolution for
+ * builders. */
 #include "sim/core.h"
 
 const SimOpDesc sim_kern_desc[K_COUNT] = {
-#define KERN(name, nsrc, dt, ta, tb, tc, flags, ...) {#name, nsrc, KT_##dt, {KT_##ta, KT_##tb, KT_##tc}, flags},
+#define KERN(name, nsrc, dt, ta, tb, tc, flags, ...)                                                         \
+    {#name, nsrc, KT_##dt, {KT_##ta, KT_##tb, KT_##tc}, flags},
 #include "sim/kernels.def"
 #undef KERN
 };
@@ -12,8 +14,9 @@ sim_host_ops(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512cd"))
         return &sim_host_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
         return &sim_host_avx2;
@@ -276,8 +279,8 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
         if (!x) {
             n.body = body_illegal;
             n.p = "out of memory while decoding";
-        } else if (!isa_decode(c->arch, c->wave64, (const uint8_t *)(uintptr_t)(c->base + off), c->size - off, &x->in,
-                               &why)) {
+        } else if (!isa_decode(c->arch, c->wave64, (const uint8_t *)(uintptr_t)(c->base + off), c->size - off,
+                               &x->in, &why)) {
             n.body = body_illegal;
             n.p = why ? why : "unknown instruction";
             x->in.size = 0;
@@ -358,7 +361,8 @@ sim_mask_expand(uint64_t bits, uint32_t *row)
 {
     static const uint32_t quad[16][4] = {
 #define Q(n) {(n) & 1 ? ~0u : 0, (n) & 2 ? ~0u : 0, (n) & 4 ? ~0u : 0, (n) & 8 ? ~0u : 0}
-        Q(0), Q(1), Q(2), Q(3), Q(4), Q(5), Q(6), Q(7), Q(8), Q(9), Q(10), Q(11), Q(12), Q(13), Q(14), Q(15)
+        Q(0), Q(1),  Q(2),  Q(3),  Q(4),  Q(5),  Q(6), Q(7), Q(8),
+        Q(9), Q(10), Q(11), Q(12), Q(13), Q(14), Q(15)
 #undef Q
     };
     for (int q = 0; q < 16; q++, bits >>= 4)

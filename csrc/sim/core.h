@@ -444,6 +444,10 @@ bool sim_build_mfma(SimBuild *b);
 bool sim_build_ds(SimBuild *b);
 bool sim_build_vmem(SimBuild *b);
 
+struct SimAcc;
+void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct SimAcc *a, bool write,
+                   bool pair);
+
 /* ---- checked variant
  * --------------------------------------------------------------------------------------------------- */
 
@@ -451,9 +455,17 @@ void sim_chk_prepare(SimBuild *b); /* ranges and classes of ext */
 void sim_chk_reset(SimWave *w);
 bool sim_chk_before(SimWave *w, const SimRec *r); /* false: stop */
 void sim_chk_after(SimWave *w, const SimRec *r);  /* after the body ran */
-void sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
-                 bool dma);
-uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint32_t part);
+/* LDS accesses of the checked variant: race marks, pending LDS-DMA; false = stop. */
+bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                 bool write);
+bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes);
+/* Undefined lanes of dword `part` (or of a narrow access of n < 4 bytes). */
+uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part);
+/* Definedness of LDS bytes after a store of rows from src on. */
+void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes);
+/* A load straight to LDS: marks as written in flight. */
+bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                     const uint64_t *undef);
 void sim_chk_barrier(SimGroup *g);
 void sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm);
 void sim_chk_wave_end(SimWave *w);

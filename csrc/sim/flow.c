@@ -173,8 +173,8 @@ smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, uint32_t *out)
     if (UNLIKELY(!x || (bounds && !sim_extent_holds(x, addr, n * 4)))) {
         char text[160];
         sim_describe(w, addr, n * 4, text, sizeof text);
-        if (!sim_fault(w, r, x || bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !x && !bounds, 0, addr, UINT32_MAX, 0,
-                       "scalar load of %u bytes %s", n * 4, text))
+        if (!sim_fault(w, r, x || bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !x && !bounds, 0, addr,
+                       UINT32_MAX, 0, "scalar load of %u bytes %s", n * 4, text))
             return false;
         if (!x) {
             memset(out, 0, 4 * n);
@@ -189,7 +189,8 @@ smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, uint32_t *out)
             for (int q = 0; q < 4; q++)
                 bits |= (u >> q & 1) ? 255u << (8 * q) : 0;
             p[k] = bits;
-            w->chk->sflag[r->dst + k] = (uint8_t)((w->chk->sflag[r->dst + k] & ~VF_POISON) | (bits ? VF_POISON : 0));
+            w->chk->sflag[r->dst + k] =
+                (uint8_t)((w->chk->sflag[r->dst + k] & ~VF_POISON) | (bits ? VF_POISON : 0));
         }
     }
     if (w->g->info && w->g->info->race && checking(w, SIM_CHECK_RACE)) {
@@ -333,8 +334,8 @@ sim_build_flow(SimBuild *b)
             r->src[0] = sim_build_src(b, o);
     }
     SimBody j = r->body;
-    if (j == f_branch || j == f_scc0 || j == f_scc1 || j == f_vccz || j == f_vccnz || j == f_execz || j == f_execnz ||
-        j == f_call) {
+    if (j == f_branch || j == f_scc0 || j == f_scc1 || j == f_vccz || j == f_vccnz || j == f_execz ||
+        j == f_execnz || j == f_call) {
         r->imm = 1 + (int16_t)r->imm;
         int64_t at = (b->index + (int64_t)r->imm);
         if (at < 0 || at >= (int64_t)b->code->nrec)

@@ -1,5 +1,5 @@
-/* group.c - resident workgroups: creation, initial registers, the run loops, barriers, faults; and one wave on given
- * bytes for tests.
+/* group.c - resident workgroups: creation, initial registers, the run loops, barriers, faults; and one wave
+ * on given bytes for tests.
  */
 #include "sim/core.h"
 
@@ -152,7 +152,8 @@ sim_group_wave_pc(const SimGroup *g, uint32_t wave, uint32_t *state)
     return w->rec ? rec_pc(w, w->rec) : 0;
 }
 
-/* ---- initial state --------------------------------------------------------------------------------------------- */
+/* ---- initial state
+ * --------------------------------------------------------------------------------------------- */
 
 /* Mode register from rsrc1: round and denorm modes, dx10_clamp, ieee. */
 static uint32_t
@@ -295,25 +296,26 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
         init_wave(g, &g->waves[i], dim);
 }
 
-/* ---- run loops -------------------------------------------------------------------------------------------------- */
+/* ---- run loops
+ * -------------------------------------------------------------------------------------------------- */
 
 /* Decodes on first execution, keeps the place where a body stopped. */
-#define RUN_LOOP(before, after)                                                                                  \
-    const SimRec *r = w->rec;                                                                                    \
-    uint64_t left = budget;                                                                                      \
-    while (left) {                                                                                               \
-        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))                                              \
-            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);                                       \
-        before;                                                                                                  \
-        const SimRec *next = r->body(w, r);                                                                      \
-        left--;                                                                                                  \
-        after;                                                                                                   \
-        if (UNLIKELY(!next))                                                                                     \
-            break;                                                                                               \
-        r = next;                                                                                                \
-    }                                                                                                            \
-    if (w->stop == ST_RUN || w->stop == ST_FAULT)                                                                \
-        w->rec = r;                                                                                              \
+#define RUN_LOOP(before, after)                                                                              \
+    const SimRec *r = w->rec;                                                                                \
+    uint64_t left = budget;                                                                                  \
+    while (left) {                                                                                           \
+        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))                                          \
+            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);                                   \
+        before;                                                                                              \
+        const SimRec *next = r->body(w, r);                                                                  \
+        left--;                                                                                              \
+        after;                                                                                               \
+        if (UNLIKELY(!next))                                                                                 \
+            break;                                                                                           \
+        r = next;                                                                                            \
+    }                                                                                                        \
+    if (w->stop == ST_RUN || w->stop == ST_FAULT)                                                            \
+        w->rec = r;                                                                                          \
     return budget - left
 
 static uint64_t
@@ -333,12 +335,11 @@ static uint64_t
 run_checked(SimWave *w, uint64_t budget)
 {
     uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
-    RUN_LOOP(if (UNLIKELY(!sim_chk_before(w, r))) break,
-             {
-                 sim_chk_after(w, r);
-                 if (counts)
-                     counts[r - w->recs]++;
-             });
+    RUN_LOOP(if (UNLIKELY(!sim_chk_before(w, r))) break, {
+        sim_chk_after(w, r);
+        if (counts)
+            counts[r - w->recs]++;
+    });
 }
 
 /* icount advances by whole slices; s_memtime reads it, so it is kept exact there by slices of its own. */
@@ -443,9 +444,10 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
     return SIM_RUN_DONE;
 }
 
-/* ---- faults -------------------------------------------------------------------------------------------------------- */
+/* ---- faults
+ * -------------------------------------------------------------------------------------------------------- */
 
-static const char *const check_names[] = {"bounds", "init",   "race", "wait", "hazard", "barrier",
+static const char *const check_names[] = {"bounds",  "init",   "race", "wait", "hazard",       "barrier",
                                           "illegal", "memory", "trap", "hang", "out-of-memory"};
 
 const char *
@@ -455,8 +457,8 @@ sim_check_name(SimCheck c)
 }
 
 bool
-sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lanes, uint64_t addr, uint32_t other_wave,
-          uint64_t other_pc, const char *fmt, ...)
+sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lanes, uint64_t addr,
+          uint32_t other_wave, uint64_t other_pc, const char *fmt, ...)
 {
     SimGroup *g = w->g;
     SimFault f;
@@ -502,19 +504,24 @@ sim_describe(SimWave *w, uint64_t addr, uint32_t n, char *text, size_t cap)
 }
 
 void
-sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes, SimAccess kind)
+sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes,
+                SimAccess kind)
 {
     SimRaceHit hit;
     if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, (uint32_t)(r - w->recs), &hit))
         return;
     sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
               w->code->base + (uint64_t)hit.pc_slot * 4,
-              "%s of global memory races with a %s by wave %u of workgroup %u", kind == SIM_ACC_READ ? "read" : "write",
-              hit.other == SIM_ACC_READ ? "read" : hit.other == SIM_ACC_WRITE ? "write" : "atomic", hit.wave,
-              hit.workgroup);
+              "%s of global memory races with a %s by wave %u of workgroup %u",
+              kind == SIM_ACC_READ ? "read" : "write",
+              hit.other == SIM_ACC_READ    ? "read"
+              : hit.other == SIM_ACC_WRITE ? "write"
+                                           : "atomic",
+              hit.wave, hit.workgroup);
 }
 
-/* ---- one wave on given bytes ----------------------------------------------------------------------------------------- */
+/* ---- one wave on given bytes
+ * ----------------------------------------------------------------------------------------- */
 
 uint64_t
 sim_wave_state_size(void)

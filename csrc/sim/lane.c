@@ -55,12 +55,13 @@ sim_build_lane(SimBuild *b)
         b->x->poison = POI_NONE;
         return true;
     }
-    bool rf = !strcmp(n, "v_readfirstlane_b32"), rl = !strcmp(n, "v_readlane_b32"), wl = !strcmp(n, "v_writelane_b32"),
-         sw = !strcmp(n, "v_swap_b32");
+    bool rf = !strcmp(n, "v_readfirstlane_b32"), rl = !strcmp(n, "v_readlane_b32"),
+         wl = !strcmp(n, "v_writelane_b32"), sw = !strcmp(n, "v_swap_b32");
     if (!rf && !rl && !wl && !sw)
         return false;
     const IsaOpnd *d = &in->opnd[0];
-    r->dst = d->kind == ISA_OPND_SGPR ? sim_build_sreg(b, d) : (uint16_t)(d->reg + (d->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
+    r->dst = d->kind == ISA_OPND_SGPR ? sim_build_sreg(b, d)
+                                      : (uint16_t)(d->reg + (d->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
     if (sw) {
         if (in->nopnds < 2)
             return false;

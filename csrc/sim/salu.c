@@ -7,78 +7,78 @@ typedef struct SaluRow {
     uint8_t poison;
 } SaluRow;
 
-#define A32 s32(w, r->src[0])
-#define B32 s32(w, r->src[1])
-#define A64 s64(w, r->src[0])
-#define B64 s64(w, r->src[1])
+#define A32        s32(w, r->src[0])
+#define B32        s32(w, r->src[1])
+#define A64        s64(w, r->src[0])
+#define B64        s64(w, r->src[1])
 #define BODY(name) static const SimRec *s_##name(SimWave *w, const SimRec *r)
 
 /* d = expression of a and b (32 or 64 bits); scc = expression of a, b, d, or w->scc to keep it */
-#define S32(name, expr, sccx)                                                                                    \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint32_t a = A32, b = B32, d = (expr), c = (uint32_t)(sccx);                                             \
-        (void)a, (void)b;                                                                                        \
-        w->s[r->dst] = d;                                                                                        \
-        w->scc = c;                                                                                              \
-        return NEXT(r);                                                                                          \
+#define S32(name, expr, sccx)                                                                                \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint32_t a = A32, b = B32, d = (expr), c = (uint32_t)(sccx);                                         \
+        (void)a, (void)b;                                                                                    \
+        w->s[r->dst] = d;                                                                                    \
+        w->scc = c;                                                                                          \
+        return NEXT(r);                                                                                      \
     }
-#define S64(name, expr, sccx)                                                                                    \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint64_t a = A64, b = B64, d = (expr);                                                                   \
-        uint32_t c = (uint32_t)(sccx);                                                                           \
-        (void)a, (void)b;                                                                                        \
-        put64(w->s + r->dst, d);                                                                                 \
-        w->scc = c;                                                                                              \
-        return NEXT(r);                                                                                          \
+#define S64(name, expr, sccx)                                                                                \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint64_t a = A64, b = B64, d = (expr);                                                               \
+        uint32_t c = (uint32_t)(sccx);                                                                       \
+        (void)a, (void)b;                                                                                    \
+        put64(w->s + r->dst, d);                                                                             \
+        w->scc = c;                                                                                          \
+        return NEXT(r);                                                                                      \
     }
-#define S64_32(name, expr, sccx) /* 64-bit first source, 32-bit second */                                        \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint64_t a = A64, d;                                                                                     \
-        uint32_t b = B32;                                                                                        \
-        (void)b;                                                                                                 \
-        d = (expr);                                                                                              \
-        put64(w->s + r->dst, d);                                                                                 \
-        w->scc = (uint32_t)(sccx);                                                                               \
-        return NEXT(r);                                                                                          \
+#define S64_32(name, expr, sccx) /* 64-bit first source, 32-bit second */                                    \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint64_t a = A64, d;                                                                                 \
+        uint32_t b = B32;                                                                                    \
+        (void)b;                                                                                             \
+        d = (expr);                                                                                          \
+        put64(w->s + r->dst, d);                                                                             \
+        w->scc = (uint32_t)(sccx);                                                                           \
+        return NEXT(r);                                                                                      \
     }
-#define S32_64(name, expr, sccx) /* 64-bit source, 32-bit result */                                              \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint64_t a = A64;                                                                                        \
-        uint32_t d = (expr);                                                                                     \
-        w->s[r->dst] = d;                                                                                        \
-        w->scc = (uint32_t)(sccx);                                                                               \
-        return NEXT(r);                                                                                          \
+#define S32_64(name, expr, sccx) /* 64-bit source, 32-bit result */                                          \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint64_t a = A64;                                                                                    \
+        uint32_t d = (expr);                                                                                 \
+        w->s[r->dst] = d;                                                                                    \
+        w->scc = (uint32_t)(sccx);                                                                           \
+        return NEXT(r);                                                                                      \
     }
-#define SCMP(name, expr)                                                                                         \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint32_t a = A32, b = B32;                                                                               \
-        w->scc = (uint32_t)(expr);                                                                               \
-        return NEXT(r);                                                                                          \
+#define SCMP(name, expr)                                                                                     \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint32_t a = A32, b = B32;                                                                           \
+        w->scc = (uint32_t)(expr);                                                                           \
+        return NEXT(r);                                                                                      \
     }
-#define SCMP64(name, expr)                                                                                       \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint64_t a = A64, b = B64;                                                                               \
-        w->scc = (uint32_t)(expr);                                                                               \
-        return NEXT(r);                                                                                          \
+#define SCMP64(name, expr)                                                                                   \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint64_t a = A64, b = B64;                                                                           \
+        w->scc = (uint32_t)(expr);                                                                           \
+        return NEXT(r);                                                                                      \
     }
-#define SAVEEXEC(name, expr)                                                                                     \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint64_t a = A64, e = EXEC(w), d = (expr);                                                               \
-        put64(w->s + r->dst, e);                                                                                 \
-        SET_EXEC(w, d);                                                                                          \
-        w->scc = d != 0;                                                                                         \
-        return NEXT(r);                                                                                          \
+#define SAVEEXEC(name, expr)                                                                                 \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint64_t a = A64, e = EXEC(w), d = (expr);                                                           \
+        put64(w->s + r->dst, e);                                                                             \
+        SET_EXEC(w, d);                                                                                      \
+        w->scc = d != 0;                                                                                     \
+        return NEXT(r);                                                                                      \
     }
-#define I(x)   ((int32_t)(x))
-#define KEEP   w->scc
-#define NZ     d != 0
+#define I(x) ((int32_t)(x))
+#define KEEP w->scc
+#define NZ   d != 0
 
 static uint64_t
 quadmask(uint64_t a)
@@ -165,8 +165,8 @@ S32(s_andn2_b32, a & ~b, NZ)
 S64(s_andn2_b64, a & ~b, NZ)
 S32(s_orn2_b32, a | ~b, NZ)
 S64(s_orn2_b64, a | ~b, NZ)
-S32(s_nand_b32, ~(a & b), NZ)
-S64(s_nand_b64, ~(a & b), NZ)
+S32(s_nand_b32, ~(a &b), NZ)
+S64(s_nand_b64, ~(a &b), NZ)
 S32(s_nor_b32, ~(a | b), NZ)
 S64(s_nor_b64, ~(a | b), NZ)
 S32(s_xnor_b32, ~(a ^ b), NZ)
@@ -247,7 +247,7 @@ SAVEEXEC(s_or_saveexec_b64, a | e)
 SAVEEXEC(s_xor_saveexec_b64, a ^ e)
 SAVEEXEC(s_andn2_saveexec_b64, a & ~e)
 SAVEEXEC(s_orn2_saveexec_b64, a | ~e)
-SAVEEXEC(s_nand_saveexec_b64, ~(a & e))
+SAVEEXEC(s_nand_saveexec_b64, ~(a &e))
 SAVEEXEC(s_nor_saveexec_b64, ~(a | e))
 SAVEEXEC(s_xnor_saveexec_b64, ~(a ^ e))
 SAVEEXEC(s_andn1_saveexec_b64, ~a &e)
@@ -320,12 +320,12 @@ BODY(s_mulk_i32)
     w->s[r->dst] *= K16;
     return NEXT(r);
 }
-#define SCMPK(name, expr)                                                                                        \
-    BODY(name)                                                                                                   \
-    {                                                                                                            \
-        uint32_t a = A32;                                                                                        \
-        w->scc = (uint32_t)(expr);                                                                               \
-        return NEXT(r);                                                                                          \
+#define SCMPK(name, expr)                                                                                    \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint32_t a = A32;                                                                                    \
+        w->scc = (uint32_t)(expr);                                                                           \
+        return NEXT(r);                                                                                      \
     }
 SCMPK(s_cmpk_eq_i32, a == K16)
 SCMPK(s_cmpk_lg_i32, a != K16)
@@ -343,33 +343,67 @@ SCMPK(s_cmpk_le_u32, a <= U16)
 #define ROWP(name, p) {#name, s_##name, p}
 static const SaluRow rows[] = {
 #define P(name) {#name, s_##name, POI_SALU},
-    P(s_add_u32) P(s_sub_u32) P(s_add_i32) P(s_sub_i32) P(s_addc_u32) P(s_subb_u32) P(s_min_i32) P(s_min_u32)
-    P(s_max_i32) P(s_max_u32) P(s_lshl_b32) P(s_lshl_b64) P(s_lshr_b32) P(s_lshr_b64) P(s_ashr_i32) P(s_ashr_i64)
-    P(s_bfm_b32) P(s_bfm_b64) P(s_mul_i32) P(s_mul_hi_u32) P(s_mul_hi_i32) P(s_bfe_u32) P(s_bfe_i32) P(s_bfe_u64)
-    P(s_bfe_i64) P(s_absdiff_i32) P(s_lshl1_add_u32) P(s_lshl2_add_u32) P(s_lshl3_add_u32) P(s_lshl4_add_u32)
-    P(s_pack_ll_b32_b16) P(s_pack_lh_b32_b16) P(s_pack_hh_b32_b16) P(s_wqm_b32) P(s_wqm_b64) P(s_brev_b32)
-    P(s_brev_b64) P(s_bcnt0_i32_b32) P(s_bcnt0_i32_b64) P(s_bcnt1_i32_b32) P(s_bcnt1_i32_b64) P(s_ff0_i32_b32)
-    P(s_ff0_i32_b64) P(s_ff1_i32_b32) P(s_ff1_i32_b64) P(s_flbit_i32_b32) P(s_flbit_i32_b64) P(s_flbit_i32)
-    P(s_flbit_i32_i64) P(s_sext_i32_i8) P(s_sext_i32_i16) P(s_bitset0_b32) P(s_bitset1_b32) P(s_bitset0_b64)
-    P(s_bitset1_b64) P(s_quadmask_b32) P(s_quadmask_b64) P(s_abs_i32) P(s_bitreplicate_b64_b32)
-    P(s_andn1_wrexec_b64) P(s_andn2_wrexec_b64) P(s_and_saveexec_b64) P(s_or_saveexec_b64) P(s_xor_saveexec_b64)
-    P(s_andn2_saveexec_b64) P(s_orn2_saveexec_b64) P(s_nand_saveexec_b64) P(s_nor_saveexec_b64)
-    P(s_xnor_saveexec_b64) P(s_andn1_saveexec_b64) P(s_orn1_saveexec_b64) P(s_cmp_eq_i32) P(s_cmp_lg_i32)
-    P(s_cmp_gt_i32) P(s_cmp_ge_i32) P(s_cmp_lt_i32) P(s_cmp_le_i32) P(s_cmp_gt_u32) P(s_cmp_ge_u32) P(s_cmp_lt_u32)
-    P(s_cmp_le_u32) P(s_cmp_eq_u64) P(s_cmp_lg_u64) P(s_bitcmp0_b32) P(s_bitcmp1_b32) P(s_bitcmp0_b64)
-    P(s_bitcmp1_b64) P(s_movk_i32) P(s_cmovk_i32) P(s_addk_i32) P(s_mulk_i32) P(s_cmpk_eq_i32) P(s_cmpk_lg_i32)
-    P(s_cmpk_gt_i32) P(s_cmpk_ge_i32) P(s_cmpk_lt_i32) P(s_cmpk_le_i32) P(s_cmpk_eq_u32) P(s_cmpk_lg_u32)
-    P(s_cmpk_gt_u32) P(s_cmpk_ge_u32) P(s_cmpk_lt_u32) P(s_cmpk_le_u32)
+    P(s_add_u32) P(s_sub_u32) P(s_add_i32) P(s_sub_i32) P(s_addc_u32) P(s_subb_u32) P(s_min_i32) P(
+        s_min_u32) P(s_max_i32) P(s_max_u32) P(s_lshl_b32) P(s_lshl_b64) P(s_lshr_b32) P(s_lshr_b64)
+        P(s_ashr_i32) P(s_ashr_i64) P(s_bfm_b32) P(s_bfm_b64) P(s_mul_i32) P(s_mul_hi_u32) P(s_mul_hi_i32) P(
+            s_bfe_u32) P(s_bfe_i32) P(s_bfe_u64) P(s_bfe_i64) P(s_absdiff_i32) P(s_lshl1_add_u32)
+            P(s_lshl2_add_u32) P(s_lshl3_add_u32) P(s_lshl4_add_u32) P(s_pack_ll_b32_b16) P(
+                s_pack_lh_b32_b16) P(s_pack_hh_b32_b16) P(s_wqm_b32) P(s_wqm_b64) P(s_brev_b32) P(s_brev_b64)
+                P(s_bcnt0_i32_b32) P(s_bcnt0_i32_b64) P(s_bcnt1_i32_b32) P(s_bcnt1_i32_b64) P(
+                    s_ff0_i32_b32) P(s_ff0_i32_b64) P(s_ff1_i32_b32) P(s_ff1_i32_b64) P(s_flbit_i32_b32)
+                    P(s_flbit_i32_b64) P(s_flbit_i32) P(s_flbit_i32_i64) P(s_sext_i32_i8) P(s_sext_i32_i16) P(
+                        s_bitset0_b32) P(s_bitset1_b32) P(s_bitset0_b64) P(s_bitset1_b64) P(s_quadmask_b32)
+                        P(s_quadmask_b64) P(s_abs_i32) P(s_bitreplicate_b64_b32) P(s_andn1_wrexec_b64)
+                            P(s_andn2_wrexec_b64) P(s_and_saveexec_b64) P(s_or_saveexec_b64) P(
+                                s_xor_saveexec_b64) P(s_andn2_saveexec_b64) P(s_orn2_saveexec_b64)
+                                P(s_nand_saveexec_b64) P(s_nor_saveexec_b64) P(s_xnor_saveexec_b64) P(
+                                    s_andn1_saveexec_b64)
+                                    P(s_orn1_saveexec_b64) P(s_cmp_eq_i32) P(s_cmp_lg_i32) P(s_cmp_gt_i32) P(
+                                        s_cmp_ge_i32) P(s_cmp_lt_i32)
+                                        P(
+                                            s_cmp_le_i32) P(s_cmp_gt_u32)
+                                            P(
+                                                s_cmp_ge_u32) P(s_cmp_lt_u32)
+                                                P(
+                                                    s_cmp_le_u32) P(s_cmp_eq_u64)
+                                                    P(s_cmp_lg_u64)
+                                                        P(s_bitcmp0_b32) P(s_bitcmp1_b32) P(s_bitcmp0_b64)
+                                                            P(s_bitcmp1_b64) P(s_movk_i32) P(s_cmovk_i32) P(
+                                                                s_addk_i32) P(s_mulk_i32) P(s_cmpk_eq_i32)
+                                                                P(s_cmpk_lg_i32) P(s_cmpk_gt_i32)
+                                                                    P(s_cmpk_ge_i32) P(s_cmpk_lt_i32) P(
+                                                                        s_cmpk_le_i32) P(s_cmpk_eq_u32)
+                                                                        P(s_cmpk_lg_u32) P(s_cmpk_gt_u32) P(
+                                                                            s_cmpk_ge_u32) P(s_cmpk_lt_u32)
+                                                                            P(s_cmpk_le_u32)
 #undef P
-    {"s_cmp_eq_u32", s_s_cmp_eq_i32, POI_SALU}, {"s_cmp_lg_u32", s_s_cmp_lg_i32, POI_SALU},
-    ROWP(s_mov_b32, POI_SALU_MOV), ROWP(s_mov_b64, POI_SALU_MOV), ROWP(s_cmov_b32, POI_SALU_SEL),
-    ROWP(s_cmov_b64, POI_SALU_SEL), ROWP(s_cselect_b32, POI_SALU_SEL), ROWP(s_cselect_b64, POI_SALU_SEL),
-    ROWP(s_and_b32, POI_SALU_AND), ROWP(s_and_b64, POI_SALU_AND), ROWP(s_or_b32, POI_SALU_OR),
-    ROWP(s_or_b64, POI_SALU_OR), ROWP(s_xor_b32, POI_SALU_XOR), ROWP(s_xor_b64, POI_SALU_XOR),
-    ROWP(s_xnor_b32, POI_SALU_XOR), ROWP(s_xnor_b64, POI_SALU_XOR), ROWP(s_andn2_b32, POI_SALU_ANDN2),
-    ROWP(s_andn2_b64, POI_SALU_ANDN2), ROWP(s_orn2_b32, POI_SALU_ORN2), ROWP(s_orn2_b64, POI_SALU_ORN2),
-    ROWP(s_nand_b32, POI_SALU_AND), ROWP(s_nand_b64, POI_SALU_AND), ROWP(s_nor_b32, POI_SALU_OR),
-    ROWP(s_nor_b64, POI_SALU_OR), ROWP(s_not_b32, POI_SALU_MOV), ROWP(s_not_b64, POI_SALU_MOV),
+                                                                                {"s_cmp_eq_u32",
+                                                                                 s_s_cmp_eq_i32, POI_SALU},
+    {"s_cmp_lg_u32", s_s_cmp_lg_i32, POI_SALU},
+    ROWP(s_mov_b32, POI_SALU_MOV),
+    ROWP(s_mov_b64, POI_SALU_MOV),
+    ROWP(s_cmov_b32, POI_SALU_SEL),
+    ROWP(s_cmov_b64, POI_SALU_SEL),
+    ROWP(s_cselect_b32, POI_SALU_SEL),
+    ROWP(s_cselect_b64, POI_SALU_SEL),
+    ROWP(s_and_b32, POI_SALU_AND),
+    ROWP(s_and_b64, POI_SALU_AND),
+    ROWP(s_or_b32, POI_SALU_OR),
+    ROWP(s_or_b64, POI_SALU_OR),
+    ROWP(s_xor_b32, POI_SALU_XOR),
+    ROWP(s_xor_b64, POI_SALU_XOR),
+    ROWP(s_xnor_b32, POI_SALU_XOR),
+    ROWP(s_xnor_b64, POI_SALU_XOR),
+    ROWP(s_andn2_b32, POI_SALU_ANDN2),
+    ROWP(s_andn2_b64, POI_SALU_ANDN2),
+    ROWP(s_orn2_b32, POI_SALU_ORN2),
+    ROWP(s_orn2_b64, POI_SALU_ORN2),
+    ROWP(s_nand_b32, POI_SALU_AND),
+    ROWP(s_nand_b64, POI_SALU_AND),
+    ROWP(s_nor_b32, POI_SALU_OR),
+    ROWP(s_nor_b64, POI_SALU_OR),
+    ROWP(s_not_b32, POI_SALU_MOV),
+    ROWP(s_not_b64, POI_SALU_MOV),
 };
 #undef ROWP
 

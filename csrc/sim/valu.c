@@ -13,20 +13,20 @@ sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n)
             d[i] = (v[i] & m[i]) | (d[i] & ~m[i]);
 }
 
-#define RUN(a, b, c)                                                                                             \
-    do {                                                                                                         \
-        uint32_t *d = ROW(w, r->dst);                                                                            \
-        uint64_t exec = EXEC(w);                                                                                 \
-        SimK x;                                                                                                  \
-        x.imm = 0;                                                                                               \
-        x.mode = w->mode;                                                                                        \
-        if (LIKELY(exec == ~UINT64_C(0))) {                                                                      \
-            r->fn(d, (a), (b), (c), &x);                                                                         \
-        } else if (exec) {                                                                                       \
-            uint32_t t[128];                                                                                     \
-            r->fn(t, (a), (b), (c), &x);                                                                         \
-            sim_blend(w, exec, d, t, r->ndst);                                                                   \
-        }                                                                                                        \
+#define RUN(a, b, c)                                                                                         \
+    do {                                                                                                     \
+        uint32_t *d = ROW(w, r->dst);                                                                        \
+        uint64_t exec = EXEC(w);                                                                             \
+        SimK x;                                                                                              \
+        x.imm = 0;                                                                                           \
+        x.mode = w->mode;                                                                                    \
+        if (LIKELY(exec == ~UINT64_C(0))) {                                                                  \
+            r->fn(d, (a), (b), (c), &x);                                                                     \
+        } else if (exec) {                                                                                   \
+            uint32_t t[128];                                                                                 \
+            r->fn(t, (a), (b), (c), &x);                                                                     \
+            sim_blend(w, exec, d, t, r->ndst);                                                               \
+        }                                                                                                    \
     } while (0)
 
 static const SimRec *
@@ -51,7 +51,8 @@ static const SimRec *
 body_v3(SimWave *w, const SimRec *r)
 {
     uint32_t t0[128], t1[128], t2[128];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1), *c = src_row(w, r->src[2], t2);
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1),
+                   *c = src_row(w, r->src[2], t2);
     RUN(a, b, c);
     return NEXT(r);
 }
@@ -224,8 +225,8 @@ sim_build_valu(SimBuild *b)
     uint32_t k = b->kern - 1;
     const SimOpDesc *d = &sim_kern_desc[k];
     SimRec *r = b->r;
-    bool int_clamp = b->in->clamp && d->dt != KT_F32 && d->dt != KT_F16 && d->dt != KT_F64 && d->dt != KT_PF16 &&
-                     d->dt != KT_PF32 && d->t[0] != KT_B16;
+    bool int_clamp = b->in->clamp && d->dt != KT_F32 && d->dt != KT_F16 && d->dt != KT_F64 &&
+                     d->dt != KT_PF16 && d->dt != KT_PF32 && d->t[0] != KT_B16;
     if (int_clamp) { /* the saturating sibling follows its operation in name */
         char name[40];
         size_t n = strlen(d->name);

@@ -1,6 +1,6 @@
-/* valu_gen.c - the general VALU wrapper: source and result modifiers, half selection, packed selections, DPP, SDWA,
- * rounding and denormal modes other than the default. Sources are copied to rows of their own, changed there, and
- * the kernel runs on the copies.
+/* valu_gen.c - the general VALU wrapper: source and result modifiers, half selection, packed selections, DPP,
+ * SDWA, rounding and denormal modes other than the default. Sources are copied to rows of their own, changed
+ * there, and the kernel runs on the copies.
  */
 #include "sim/valu.h"
 #include <fenv.h>
@@ -25,7 +25,8 @@ f_from(uint32_t u)
     return f;
 }
 
-/* ---- DPP ------------------------------------------------------------------------------------------------------- */
+/* ---- DPP
+ * ------------------------------------------------------------------------------------------------------- */
 
 void
 sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write)
@@ -86,7 +87,8 @@ apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uin
     return write & ok;
 }
 
-/* ---- SDWA ------------------------------------------------------------------------------------------------------ */
+/* ---- SDWA
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void
 apply_sel(uint32_t *row, uint8_t sel, bool sext)
@@ -120,7 +122,8 @@ merge_sel(uint32_t *v, const uint32_t *old, uint8_t sel, uint8_t unused)
     }
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------- */
+/* ---- sources
+ * --------------------------------------------------------------------------------------------------- */
 
 static const IsaOpnd *
 gen_opnd(const SimExt *x, uint32_t nth)
@@ -209,7 +212,8 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
         sign_ops(t, 0x80000000u, true, false);
 }
 
-/* ---- results --------------------------------------------------------------------------------------------------- */
+/* ---- results
+ * --------------------------------------------------------------------------------------------------- */
 
 static uint32_t
 half_scale(uint32_t h, float f)
@@ -260,31 +264,32 @@ modify_result(SimWave *w, const SimRec *r, uint32_t *d)
     static const float scale[4] = {1.0f, 2.0f, 4.0f, 0.5f};
     bool nan0 = (w->mode >> 8) & 1, ieee = (w->mode >> 9) & 1;
     uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
-    if (in->omod && !ieee) { /* hardware ignores output modifiers where it keeps subnormals */
+    if (in->omod && !ieee &&
+        !(r->ext->desc->flags & OPF_COUT)) { /* hardware ignores output modifiers where it keeps subnormals */
         float f = scale[in->omod & 3];
         if (dt == KT_F32 && !den32)
             EACH(i)
-        {
-            float v = f_from(d[i]) * f;
-            uint32_t u = f_bits(v);
-            d[i] = (u & 0x7f800000) ? u : u & 0x80000000u;
-        }
+            {
+                float v = f_from(d[i]) * f;
+                uint32_t u = f_bits(v);
+                d[i] = (u & 0x7f800000) ? u : u & 0x80000000u;
+            }
         if (dt == KT_F16 && !den64)
             EACH(i)
         d[i] = half_scale(d[i], f);
         if (dt == KT_F64 && !den64)
             EACH(i)
-        {
-            uint64_t u = d[i] | (uint64_t)d[i + 64] << 32;
-            double v;
-            memcpy(&v, &u, 8);
-            v *= (double)f;
-            memcpy(&u, &v, 8);
-            if (!(u << 1 >> 53))
-                u = u >> 63 << 63;
-            d[i] = (uint32_t)u;
-            d[i + 64] = (uint32_t)(u >> 32);
-        }
+            {
+                uint64_t u = d[i] | (uint64_t)d[i + 64] << 32;
+                double v;
+                memcpy(&v, &u, 8);
+                v *= (double)f;
+                memcpy(&u, &v, 8);
+                if (!(u << 1 >> 53))
+                    u = u >> 63 << 63;
+                d[i] = (uint32_t)u;
+                d[i + 64] = (uint32_t)(u >> 32);
+            }
     }
     if (!in->clamp || (r->fl & RF_INTSAT))
         return;
@@ -302,11 +307,11 @@ modify_result(SimWave *w, const SimRec *r, uint32_t *d)
             d[i] = f32_clamp(d[i], nan0);
     if (dt == KT_F64)
         EACH(i)
-    {
-        uint64_t u = f64_clamp(d[i] | (uint64_t)d[i + 64] << 32, nan0);
-        d[i] = (uint32_t)u;
-        d[i + 64] = (uint32_t)(u >> 32);
-    }
+        {
+            uint64_t u = f64_clamp(d[i] | (uint64_t)d[i + 64] << 32, nan0);
+            d[i] = (uint32_t)u;
+            d[i + 64] = (uint32_t)(u >> 32);
+        }
 }
 
 /* Which half a 16-bit result goes to and what becomes of the other. */
@@ -321,10 +326,12 @@ place_half(const SimRec *r, uint32_t *d, const uint32_t *old)
     if (hi)
         EACH(i)
     d[i] = (old[i] & 0xffff) | d[i] << 16;
-    else if (in->enc == ISA_VOP3 || in->enc == ISA_VOP3P) EACH(i) d[i] = (old[i] & 0xffff0000u) | (d[i] & 0xffff);
+    else if (in->enc == ISA_VOP3 || in->enc == ISA_VOP3P) EACH(i) d[i] =
+        (old[i] & 0xffff0000u) | (d[i] & 0xffff);
 }
 
-/* ---- modes ------------------------------------------------------------------------------------------------------ */
+/* ---- modes
+ * ------------------------------------------------------------------------------------------------------ */
 
 static bool
 row_is_float(uint8_t t, bool f32)
@@ -376,7 +383,8 @@ is_move(const SimOpDesc *d) /* operations that no mode changes */
     return !row_is_float(d->t[0], true) && !row_is_float(d->t[0], false);
 }
 
-/* ---- the wrapper -------------------------------------------------------------------------------------------------- */
+/* ---- the wrapper
+ * -------------------------------------------------------------------------------------------------- */
 
 static void
 run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x)

@@ -1,0 +1,381 @@
+/* access.c - lanes between memory and rows; atomics; mnemonic suffixes. */
+#include "sim/access.h"
+#include "sim/valu.h"
+#include <math.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#include <xmmintrin.h>
+#endif
+
+_Alignas(64) const uint32_t sim_zeros[16] = {0};
+
+/* ---- suffixes
+ * ---------------------------------------------------------------------------------------------------- */
+
+bool
+sim_acc_parse(const char *s, SimAcc *a)
+{
+    static const struct {
+        const char *name;
+        SimAcc acc;
+    } rows[] = {
+        {"dword", {ACC_DWORDS, 4, 1, 0, 0, 0, SIM_WIDTH_4}},
+        {"dwordx2", {ACC_DWORDS, 8, 2, 0, 0, 0, SIM_WIDTH_8}},
+        {"dwordx3", {ACC_DWORDS, 12, 3, 0, 0, 0, SIM_WIDTH_12}},
+        {"dwordx4", {ACC_DWORDS, 16, 4, 0, 0, 0, SIM_WIDTH_16}},
+        {"b32", {ACC_DWORDS, 4, 1, 0, 0, 0, SIM_WIDTH_4}},
+        {"b64", {ACC_DWORDS, 8, 2, 0, 0, 0, SIM_WIDTH_8}},
+        {"b96", {ACC_DWORDS, 12, 3, 0, 0, 0, SIM_WIDTH_12}},
+        {"b128", {ACC_DWORDS, 16, 4, 0, 0, 0, SIM_WIDTH_16}},
+        {"ubyte", {ACC_U8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"u8", {ACC_U8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"sbyte", {ACC_I8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"i8", {ACC_I8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"ushort", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"u16", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"sshort", {ACC_I16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"i16", {ACC_I16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"ubyte_d16", {ACC_U8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"u8_d16", {ACC_U8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"ubyte_d16_hi", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"u8_d16_hi", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"sbyte_d16", {ACC_I8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"i8_d16", {ACC_I8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"sbyte_d16_hi", {ACC_I8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"i8_d16_hi", {ACC_I8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"short_d16", {ACC_U16, 2, 1, 1, 0, 0, SIM_WIDTH_2}},
+        {"u16_d16", {ACC_U16, 2, 1, 1, 0, 0, SIM_WIDTH_2}},
+        {"short_d16_hi", {ACC_U16, 2, 1, 2, 0, 0, SIM_WIDTH_2}},
+        {"u16_d16_hi", {ACC_U16, 2, 1, 2, 0, 0, SIM_WIDTH_2}},
+        {"byte", {ACC_U8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"b8", {ACC_U8, 1, 1, 0, 0, 0, SIM_WIDTH_1}},
+        {"byte_d16_hi", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"b8_d16_hi", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"short", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"b16", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
+        {"b16_d16_hi", {ACC_U16, 2, 1, 2, 0, 0, SIM_WIDTH_2}},
+    };
+    for (uint32_t i = 0; i < TL_COUNT(rows); i++)
+        if (!strcmp(rows[i].name, s)) {
+            *a = rows[i].acc;
+            return true;
+        }
+    return false;
+}
+
+bool
+sim_atom_parse(const char *s, bool ds, SimAcc *a)
+{
+    static const struct {
+        const char *name;
+        uint8_t op, bytes;
+    } rows[] =
+        {
+            {"add_f32", AT_FADD, 4},     {"add_f64", AT_FADD, 8},       {"min_f64", AT_FMIN, 8},
+            {"max_f64", AT_FMAX, 8},     {"min_f32", AT_FMIN, 4},       {"max_f32", AT_FMAX, 4},
+            {"pk_add_f16", AT_PKF16, 4}, {"pk_add_bf16", AT_PKBF16, 4},
+        },
+      vec[] =
+          {
+              {"swap", AT_SWAP, 0}, {"cmpswap", AT_CMPSWAP, 0}, {"add", AT_ADD, 0},   {"sub", AT_SUB, 0},
+              {"smin", AT_SMIN, 0}, {"umin", AT_UMIN, 0},       {"smax", AT_SMAX, 0}, {"umax", AT_UMAX, 0},
+              {"and", AT_AND, 0},   {"or", AT_OR, 0},           {"xor", AT_XOR, 0},   {"inc", AT_INC, 0},
+              {"dec", AT_DEC, 0},
+          },
+      lds[] = {
+          {"add_u", AT_ADD, 0},     {"sub_u", AT_SUB, 0},     {"rsub_u", AT_RSUB, 0},
+          {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
+          {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
+          {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
+          {"mskor_b", AT_MSKOR, 0}, {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
+      };
+    memset(a, 0, sizeof *a);
+    for (uint32_t i = 0; i < TL_COUNT(rows); i++)
+        if (!strcmp(rows[i].name, s)) {
+            a->atom = rows[i].op;
+            a->bytes = rows[i].bytes;
+        }
+    for (uint32_t i = 0; !ds && i < TL_COUNT(vec); i++) {
+        size_t n = strlen(vec[i].name);
+        if (!strncmp(vec[i].name, s, n) && (!s[n] || !strcmp(s + n, "_x2"))) {
+            a->atom = vec[i].op;
+            a->bytes = s[n] ? 8 : 4;
+        }
+    }
+    for (uint32_t i = 0; ds && i < TL_COUNT(lds); i++) {
+        size_t n = strlen(lds[i].name);
+        if (!strncmp(lds[i].name, s, n) && (!strcmp(s + n, "32") || !strcmp(s + n, "64"))) {
+            a->atom = lds[i].op;
+            a->bytes = s[n] == '6' ? 8 : 4;
+        }
+    }
+    a->dwords = a->bytes / 4;
+    a->width = a->bytes == 8 ? SIM_WIDTH_8 : SIM_WIDTH_4;
+    return a->atom != AT_NONE;
+}
+
+/* ---- atomics
+ * ----------------------------------------------------------------------------------------------------- */
+
+static float
+af32(uint64_t u)
+{
+    uint32_t v = (uint32_t)u;
+    float f;
+    memcpy(&f, &v, 4);
+    return f;
+}
+static uint32_t
+au32(float f)
+{
+    uint32_t v;
+    memcpy(&v, &f, 4);
+    return v;
+}
+static double
+af64(uint64_t u)
+{
+    double f;
+    memcpy(&f, &u, 8);
+    return f;
+}
+static uint64_t
+au64(double f)
+{
+    uint64_t u;
+    memcpy(&u, &f, 8);
+    return u;
+}
+
+static float
+half_f(uint32_t h)
+{
+    uint32_t x = h & 0x7fff, o = x << 13, r;
+    if (x < 0x400)
+        r = au32(af32(o + (113u << 23)) - af32(113u << 23));
+    else
+        r = o + (x >= 0x7c00 ? 224u << 23 : 112u << 23);
+    return af32(r | (h & 0x8000) << 16);
+}
+static uint32_t
+f_half(float f)
+{
+    uint32_t u = au32(f), s = (u >> 16) & 0x8000, x = u & 0x7fffffff;
+    if (x >= 0x47800000)
+        return s | (x > 0x7f800000 ? 0x7e00 : 0x7c00);
+    if (x < 0x38800000)
+        return s | (au32(af32(x) + 0.5f) - 0x3f000000u);
+    return s | ((x + 0xc8000fffu + ((x >> 13) & 1)) >> 13);
+}
+static uint32_t
+f_bf16(float f)
+{
+    uint32_t u = au32(f);
+    if ((u & 0x7fffffff) > 0x7f800000)
+        return (u >> 16) | 0x40;
+    return (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+}
+
+uint64_t
+sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
+{
+    bool w8 = bytes == 8;
+    int64_t so = w8 ? (int64_t)old : (int32_t)old, sd = w8 ? (int64_t)data : (int32_t)data;
+    switch (op) {
+    case AT_NONE:
+        break;
+    case AT_ADD:
+        return old + data;
+    case AT_SUB:
+        return old - data;
+    case AT_RSUB:
+        return data - old;
+    case AT_INC:
+        return old >= data ? 0 : old + 1;
+    case AT_DEC:
+        return old == 0 || old > data ? data : old - 1;
+    case AT_SMIN:
+        return so < sd ? old : data;
+    case AT_SMAX:
+        return so > sd ? old : data;
+    case AT_UMIN:
+        return old < data ? old : data;
+    case AT_UMAX:
+        return old > data ? old : data;
+    case AT_AND:
+        return old & data;
+    case AT_OR:
+        return old | data;
+    case AT_XOR:
+        return old ^ data;
+    case AT_SWAP:
+        return data;
+    case AT_CMPSWAP:
+        return old == cmp ? data : old;
+    case AT_MSKOR:
+        return (old & ~data) | cmp;
+    case AT_FADD:
+        return w8 ? au64(af64(old) + af64(data)) : au32(af32(old) + af32(data));
+    case AT_FMIN:
+        if (w8)
+            return au64(fmin(af64(old), af64(data)));
+        return au32(fminf(af32(old), af32(data)));
+    case AT_FMAX:
+        if (w8)
+            return au64(fmax(af64(old), af64(data)));
+        return au32(fmaxf(af32(old), af32(data)));
+    case AT_PKF16: {
+        uint32_t o = (uint32_t)old, d = (uint32_t)data;
+        return (f_half(half_f(o & 0xffff) + half_f(d & 0xffff)) & 0xffff) |
+               f_half(half_f(o >> 16) + half_f(d >> 16)) << 16;
+    }
+    case AT_PKBF16: {
+        uint32_t o = (uint32_t)old, d = (uint32_t)data;
+        return (f_bf16(af32(o << 16) + af32(d << 16)) & 0xffff) |
+               f_bf16(af32(o & 0xffff0000u) + af32(d & 0xffff0000u)) << 16;
+    }
+    }
+    return old;
+}
+
+/* ---- lanes and rows
+ * ------------------------------------------------------------------------------------------------ */
+
+static bool
+contiguous(const uint64_t *ptr, uint32_t step)
+{
+    uint64_t bad = 0, base = ptr[0];
+    for (uint64_t i = 0; i < LANES; i++)
+        bad |= ptr[i] ^ (base + i * step);
+    return !bad;
+}
+#define P8(l) ((const uint8_t *)(uintptr_t)ptr[l])
+
+void
+sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd)
+{
+    if (nd == 1) {
+        if (contiguous(ptr, 4))
+            memcpy(rows, P8(0), 256);
+        else
+            for (uint32_t l = 0; l < LANES; l++)
+                memcpy(rows + l, P8(l), 4);
+        return;
+    }
+#if defined(__SSE2__)
+    if (nd == 4) {
+        for (uint32_t l = 0; l < LANES; l += 4) {
+            __m128 a = _mm_loadu_ps((const float *)P8(l)), b = _mm_loadu_ps((const float *)P8(l + 1)),
+                   c = _mm_loadu_ps((const float *)P8(l + 2)), d = _mm_loadu_ps((const float *)P8(l + 3));
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps((float *)(rows + l), a);
+            _mm_storeu_ps((float *)(rows + 64 + l), b);
+            _mm_storeu_ps((float *)(rows + 128 + l), c);
+            _mm_storeu_ps((float *)(rows + 192 + l), d);
+        }
+        return;
+    }
+#endif
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t t[4];
+        memcpy(t, P8(l), 4 * nd);
+        for (uint32_t k = 0; k < nd; k++)
+            rows[k * LANES + l] = t[k];
+    }
+}
+
+void
+sim_load_narrow(uint32_t *row, const uint64_t *ptr, AccKind kind)
+{
+    switch (kind) {
+    case ACC_DWORDS:
+        break;
+    case ACC_U8:
+        for (uint32_t l = 0; l < LANES; l++)
+            row[l] = *P8(l);
+        break;
+    case ACC_I8:
+        for (uint32_t l = 0; l < LANES; l++)
+            row[l] = (uint32_t)(int32_t)(int8_t)*P8(l);
+        break;
+    case ACC_U16:
+    case ACC_I16:
+        for (uint32_t l = 0; l < LANES; l++) {
+            uint16_t v;
+            memcpy(&v, P8(l), 2);
+            row[l] = kind == ACC_I16 ? (uint32_t)(int32_t)(int16_t)v : v;
+        }
+        break;
+    }
+}
+
+void
+sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint32_t nd)
+{
+    if (exec == ~UINT64_C(0) && nd == 1 && contiguous(ptr, 4)) {
+        memcpy((void *)(uintptr_t)ptr[0], rows, 256);
+        return;
+    }
+#if defined(__SSE2__)
+    if (exec == ~UINT64_C(0) && nd == 4) {
+        for (uint32_t l = 0; l < LANES; l += 4) {
+            __m128 a = _mm_loadu_ps((const float *)(rows + l)),
+                   b = _mm_loadu_ps((const float *)(rows + 64 + l)),
+                   c = _mm_loadu_ps((const float *)(rows + 128 + l)),
+                   d = _mm_loadu_ps((const float *)(rows + 192 + l));
+            _MM_TRANSPOSE4_PS(a, b, c, d);
+            _mm_storeu_ps((float *)(uintptr_t)ptr[l], a);
+            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 1], b);
+            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 2], c);
+            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 3], d);
+        }
+        return;
+    }
+#endif
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), t[4];
+        for (uint32_t k = 0; k < nd; k++)
+            t[k] = rows[k * LANES + l];
+        memcpy((void *)(uintptr_t)ptr[l], t, 4 * nd);
+    }
+}
+
+void
+sim_store_narrow(const uint32_t *row, const uint64_t *ptr, uint64_t exec, AccKind kind, bool hi)
+{
+    uint32_t sh = hi ? 16 : 0;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), v = row[l] >> sh;
+        if (kind == ACC_U8 || kind == ACC_I8) {
+            *(uint8_t *)(uintptr_t)ptr[l] = (uint8_t)v;
+        } else {
+            uint16_t h = (uint16_t)v;
+            memcpy((void *)(uintptr_t)ptr[l], &h, 2);
+        }
+    }
+}
+
+void
+sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_t *rows)
+{
+    uint32_t *d = ROW(w, dst);
+    if (a->d16)
+        for (int i = 0; i < LANES; i++)
+            rows[i] =
+                a->d16 == 1 ? (d[i] & 0xffff0000u) | (rows[i] & 0xffff) : (d[i] & 0xffff) | rows[i] << 16;
+    sim_blend(w, exec, d, rows, a->dwords);
+}
+
+void
+sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const uint64_t *undef)
+{
+    for (uint32_t k = 0; k < a->dwords; k++) {
+        uint64_t keep = a->d16 ? 0 : w->chk->vp[dst + k] & ~exec;
+        /* half a register: the half not loaded does not count (the other load or a pack follows) */
+        uint64_t p = keep | (undef[k] & exec);
+        if (a->d16)
+            p |= w->chk->vp[dst + k] & ~exec;
+        w->chk->vp[dst + k] = p;
+        w->chk->vflag[dst + k] = (uint8_t)((w->chk->vflag[dst + k] & ~VF_POISON) | (p ? VF_POISON : 0));
+    }
+}

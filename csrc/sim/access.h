@@ -1,0 +1,68 @@
+/* access.h - what LDS, global, buffer and scratch bodies share: moving lanes between memory and rows,
+ * atomics. */
+#ifndef TL_SIM_ACCESS_H
+#define TL_SIM_ACCESS_H
+
+#include "sim/core.h"
+
+/* Narrow loads and stores. */
+typedef enum AccKind { ACC_DWORDS, ACC_U8, ACC_I8, ACC_U16, ACC_I16 } AccKind;
+
+/* How one memory instruction moves data; parsed from its mnemonic. */
+typedef struct SimAcc SimAcc;
+struct SimAcc {
+    uint8_t kind;   /* AccKind */
+    uint8_t bytes;  /* a lane moves */
+    uint8_t dwords; /* registers */
+    uint8_t d16;    /* 0 none, 1 low half, 2 high half */
+    uint8_t atom;   /* AtomOp */
+    uint8_t rtn;
+    uint8_t width; /* SIM_WIDTH_* */
+};
+
+typedef enum AtomOp {
+    AT_NONE,
+    AT_ADD,
+    AT_SUB,
+    AT_RSUB,
+    AT_INC,
+    AT_DEC,
+    AT_SMIN,
+    AT_SMAX,
+    AT_UMIN,
+    AT_UMAX,
+    AT_AND,
+    AT_OR,
+    AT_XOR,
+    AT_SWAP,
+    AT_CMPSWAP,
+    AT_MSKOR,
+    AT_FADD,
+    AT_FMIN,
+    AT_FMAX,
+    AT_PKF16,
+    AT_PKBF16
+} AtomOp;
+
+/* "_dwordx2", "_u8_d16_hi", "_sbyte" ...: fills a; false = not a plain load or store suffix. */
+bool sim_acc_parse(const char *suffix, SimAcc *a);
+/* "add_f32", "cmpswap_x2", "smin" ... to op and bytes. ds: LDS spelling. */
+bool sim_atom_parse(const char *name, bool ds, SimAcc *a);
+/* New value. bytes 4 or 8; cmp is the comparand of a compare-and-swap. */
+uint64_t sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp);
+
+/* ptr[lane] is readable for all 64 lanes (inactive ones point at zeros). Rows get nd dwords a lane. */
+void sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd);
+void sim_load_narrow(uint32_t *row, const uint64_t *ptr, AccKind kind);
+/* Stores of active lanes in lane order. */
+void sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint32_t nd);
+void sim_store_narrow(const uint32_t *row, const uint64_t *ptr, uint64_t exec, AccKind kind, bool hi);
+
+/* Writes loaded rows to registers: d16 merging, EXEC. */
+void sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_t *rows);
+/* The same for undefinedness (checked variant): undef[k] = undefined lanes of loaded register k. */
+void sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const uint64_t *undef);
+
+extern const uint32_t sim_zeros[16];
+
+#endif

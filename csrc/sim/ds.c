@@ -1,0 +1,418 @@
+/* ds.c - LDS instructions: loads and stores of all widths, two-offset forms, atomics, permutes, swizzle. */
+#include "sim/access.h"
+#include "sim/valu.h"
+
+typedef struct DsOp { /* in the record as p */
+    SimAcc acc;
+    uint32_t off[2];
+    uint8_t naddr; /* 1, or 2 for two-offset forms */
+    bool store;
+} DsOp;
+
+/* Byte addresses of all lanes for offset k; returns the lanes that lie inside, after reports. */
+static uint64_t
+ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t exec, uint32_t *addr, bool *go)
+{
+    const uint32_t *va = ROW(w, r->src[0].idx);
+    uint32_t off = op->off[k], n = op->acc.bytes, size = w->g->lds_bytes, bad = 0;
+    const uint32_t *m = exec_mask(w, exec);
+    uint64_t limit = size >= n ? size - n + 1 : 0; /* first address that does not fit */
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint64_t a = (uint64_t)va[l] + off;
+        addr[l] = a < limit ? (uint32_t)a : UINT32_MAX;
+        bad |= (a >= limit ? 1u : 0u) & m[l];
+    }
+    *go = true;
+    bool strict = op->naddr == 2 || op->acc.atom;
+    uint64_t odd = 0;
+    if (strict) {
+        uint32_t any = 0;
+        for (uint32_t l = 0; l < LANES; l++)
+            any |= addr[l] & m[l] & (n - 1);
+        if (any && !bad)
+            for (uint32_t l = 0; l < LANES; l++)
+                odd |= (uint64_t)((addr[l] & (n - 1)) != 0) << l;
+        odd &= exec;
+    }
+    if (LIKELY(!bad && !odd))
+        return exec;
+    uint64_t out = 0;
+    for (uint32_t l = 0; l < LANES; l++)
+        out |= (uint64_t)(addr[l] == UINT32_MAX) << l;
+    out &= exec;
+    if (checking(w, SIM_CHECK_BOUNDS)) {
+        uint32_t l = (uint32_t)__builtin_ctzll(out ? out : odd);
+        if (out)
+            *go = sim_fault(
+                w, r, SIM_CHECK_BOUNDS, false, out, (uint64_t)va[l] + off, UINT32_MAX, 0,
+                "LDS access of %u bytes at byte %llu is outside the %u bytes of the workgroup (lane %u)", n,
+                (unsigned long long)((uint64_t)va[l] + off), size, l);
+        else
+            *go = sim_fault(
+                w, r, SIM_CHECK_BOUNDS, false, odd, addr[l], UINT32_MAX, 0,
+                "LDS access at byte %u is not aligned to %u bytes, which this instruction needs (lane %u)",
+                addr[l], n, l);
+    }
+    return exec & ~out;
+}
+
+static void
+pointers(const SimWave *w, const uint32_t *addr, uint64_t ok, uint64_t *ptr)
+{
+    uint64_t base = (uint64_t)(uintptr_t)w->g->lds, zero = (uint64_t)(uintptr_t)sim_zeros;
+    if (ok == ~UINT64_C(0))
+        for (uint32_t l = 0; l < LANES; l++)
+            ptr[l] = base + addr[l];
+    else
+        for (uint32_t l = 0; l < LANES; l++)
+            ptr[l] = (ok >> l) & 1 ? base + addr[l] : zero;
+}
+
+static const SimRec *
+body_ds_load(SimWave *w, const SimRec *r)
+{
+    const DsOp *op = r->p;
+    uint64_t exec = EXEC(w), undef[8] = {0};
+    if (!exec)
+        return NEXT(r);
+    uint32_t addr[64], rows[8 * 64], nd = op->acc.dwords;
+    uint64_t ptr[64];
+    for (uint32_t k = 0; k < op->naddr; k++) {
+        bool go;
+        uint64_t ok = ds_addresses(w, r, op, k, exec, addr, &go);
+        if (!go)
+            return NULL;
+        pointers(w, addr, ok, ptr);
+        if (w->chk) {
+            if (!sim_chk_lds(w, r, addr, ok, op->acc.bytes, false))
+                return NULL;
+            for (uint32_t d = 0; d < nd; d++)
+                undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, TL_MIN(op->acc.bytes, 4u), d);
+        }
+        if (w->stats)
+            sim_lds_stats(w, addr, ok, &op->acc, false, op->naddr == 2);
+        uint32_t *out = rows + (size_t)k * nd * LANES;
+        if (op->naddr == 1 && op->acc.kind == ACC_DWORDS && exec == ~UINT64_C(0) && !op->acc.d16) {
+            sim_load_dwords(ROW(w, r->dst), ptr, nd); /* the address row has been read already */
+            out = NULL;
+        } else if (op->acc.kind == ACC_DWORDS) {
+            sim_load_dwords(out, ptr, nd);
+        } else {
+            sim_load_narrow(out, ptr, (AccKind)op->acc.kind);
+        }
+        if (!out)
+            goto done;
+    }
+    SimAcc all = op->acc;
+    all.dwords = (uint8_t)(nd * op->naddr);
+    sim_write_back(w, &all, exec, r->dst, rows);
+done:
+    if (w->chk) {
+        SimAcc a2 = op->acc;
+        a2.dwords = (uint8_t)(nd * op->naddr);
+        sim_write_poison(w, &a2, exec, r->dst, undef);
+    }
+    return NEXT(r);
+}
+
+static const SimRec *
+body_ds_store(SimWave *w, const SimRec *r)
+{
+    const DsOp *op = r->p;
+    uint64_t exec = EXEC(w), ptr[64];
+    if (!exec)
+        return NEXT(r);
+    uint32_t addr[64];
+    for (uint32_t k = 0; k < op->naddr; k++) {
+        bool go;
+        uint64_t ok = ds_addresses(w, r, op, k, exec, addr, &go);
+        if (!go)
+            return NULL;
+        pointers(w, addr, ok, ptr);
+        const uint32_t *data = ROW(w, r->src[1 + k].idx);
+        if (w->chk) {
+            if (!sim_chk_lds(w, r, addr, ok, op->acc.bytes, true))
+                return NULL;
+            sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes);
+        }
+        if (w->stats)
+            sim_lds_stats(w, addr, ok, &op->acc, true, op->naddr == 2);
+        if (op->acc.kind == ACC_DWORDS)
+            sim_store_dwords(data, ptr, ok, op->acc.dwords);
+        else
+            sim_store_narrow(data, ptr, ok, (AccKind)op->acc.kind, op->acc.d16 == 2);
+    }
+    return NEXT(r);
+}
+
+static const SimRec *
+body_ds_atomic(SimWave *w, const SimRec *r)
+{
+    const DsOp *op = r->p;
+    uint64_t exec = EXEC(w), ptr[64], undef[4] = {0};
+    uint32_t addr[64], rows[4 * 64], n = op->acc.bytes, nd = op->acc.dwords;
+    memset(rows, 0, sizeof rows);
+    for (uint32_t k = 0; k < op->naddr && exec; k++) {
+        bool go;
+        uint64_t ok = ds_addresses(w, r, op, k, exec, addr, &go);
+        if (!go)
+            return NULL;
+        pointers(w, addr, ok, ptr);
+        uint32_t q = op->naddr == 2 ? 1 + k : 1;
+        const uint32_t *d0 = ROW(w, r->src[q].idx),
+                       *d1 = r->src[2].kind && op->naddr == 1 ? ROW(w, r->src[2].idx) : d0;
+        if (w->chk) {
+            if (!sim_chk_lds_atomic(w, r, addr, ok, n))
+                return NULL;
+            for (uint32_t d = 0; d < nd; d++)
+                undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, 4, d);
+        }
+        if (w->stats)
+            sim_lds_stats(w, addr, ok, &op->acc, true, op->naddr == 2);
+        for (uint64_t m = ok; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            uint64_t old = 0, a = d0[l], b = d1[l];
+            if (n == 8) {
+                a |= (uint64_t)d0[l + 64] << 32;
+                b |= (uint64_t)d1[l + 64] << 32;
+            }
+            memcpy(&old, (void *)(uintptr_t)ptr[l], n);
+            /* cmpst: data0 is the comparand, data1 the new value */
+            uint64_t v = op->acc.atom == AT_CMPSWAP ? sim_atom(AT_CMPSWAP, n, old, b, a)
+                                                    : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
+            memcpy((void *)(uintptr_t)ptr[l], &v, n);
+            rows[k * nd * 64 + l] = (uint32_t)old;
+            if (n == 8)
+                rows[(k * nd + 1) * 64 + l] = (uint32_t)(old >> 32);
+        }
+    }
+    if (op->acc.rtn && exec) {
+        SimAcc all = op->acc;
+        all.dwords = (uint8_t)(nd * op->naddr);
+        sim_write_back(w, &all, exec, r->dst, rows);
+        if (w->chk)
+            sim_write_poison(w, &all, exec, r->dst, undef);
+    }
+    return NEXT(r);
+}
+
+static void
+finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uint64_t undef)
+{
+    sim_blend(w, exec, ROW(w, r->dst), out, 1);
+    if (w->chk) {
+        SimAcc a = {ACC_DWORDS, 4, 1, 0, 0, 0, 0};
+        sim_write_poison(w, &a, exec, r->dst, &undef);
+    }
+}
+
+static const SimRec *
+body_permute(SimWave *w, const SimRec *r)
+{
+    uint32_t out[64] = {0};
+    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] : 0;
+    const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), to = ((va[l] + (uint32_t)r->imm) >> 2) & 63;
+        out[to] = d[l];
+        undef = (undef & ~(UINT64_C(1) << to)) | ((from >> l) & 1) << to;
+    }
+    finish_perm(w, r, exec, out, undef);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_bpermute(SimWave *w, const SimRec *r)
+{
+    uint32_t out[64];
+    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] & exec : 0;
+    const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
+    for (uint32_t l = 0; l < 64; l++) {
+        uint32_t q = ((va[l] + (uint32_t)r->imm) >> 2) & 63;
+        out[l] = (exec >> q) & 1 ? d[q] : 0;
+        undef |= ((from >> q) & 1) << l;
+    }
+    finish_perm(w, r, exec, out, undef);
+    return NEXT(r);
+}
+
+static uint32_t
+swizzle_lane(uint32_t off, uint32_t l)
+{
+    uint32_t i = l & 31, mask = off & 31;
+    if (off >= 0xe000) { /* FFT order */
+        uint32_t rev = 0;
+        for (uint32_t k = 0; k < 5; k++)
+            rev |= ((i >> k) & 1) << (4 - k);
+        return (l & 32) | (rev >> __builtin_popcount(mask)) | (i & mask);
+    }
+    if (off >= 0xc000) { /* rotate */
+        uint32_t n = (off >> 5) & 31;
+        if (off & 0x400)
+            n = 0u - n;
+        return (l & 32) | (((i & mask) | ((i + n) & ~mask)) & 31);
+    }
+    if (off & 0x8000)
+        return (l & ~3u) | ((off >> (2 * (l & 3))) & 3);
+    return (l & 32) | (((i & mask) | ((off >> 5) & 31)) ^ ((off >> 10) & 31));
+}
+
+static const SimRec *
+body_swizzle(SimWave *w, const SimRec *r)
+{
+    uint32_t out[64];
+    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[0].idx] & exec : 0;
+    const uint32_t *d = ROW(w, r->src[0].idx);
+    for (uint32_t l = 0; l < 64; l++) {
+        uint32_t q = swizzle_lane((uint32_t)r->imm & 0xffff, l);
+        out[l] = (exec >> q) & 1 ? d[q] : 0;
+        undef |= ((from >> q) & 1) << l;
+    }
+    finish_perm(w, r, exec, out, undef);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_ds_nop(SimWave *w, const SimRec *r)
+{
+    (void)w;
+    return NEXT(r);
+}
+
+/* ---- bank conflicts: facts section 2
+ * ------------------------------------------------------------------------------- */
+
+/* Lanes of phase p of an access; 0 = no more phases. Tables of gfx942 (gfx90a alike). */
+static uint64_t
+phase_lanes(uint32_t bytes, bool write, uint32_t p)
+{
+    static const uint64_t b128[4] = {
+        UINT64_C(0xf) | UINT64_C(0xf) << 20, UINT64_C(0xf) << 4 | UINT64_C(0xf) << 16,
+        UINT64_C(0xf) << 8 | UINT64_C(0xf) << 28, UINT64_C(0xf) << 12 | UINT64_C(0xf) << 24};
+    if (bytes <= 4)
+        return p < 2 ? UINT64_C(0xffffffff) << (32 * p) : 0;
+    if (bytes == 8)
+        return p < 4 ? UINT64_C(0xffff) << (16 * p) : 0;
+    if (write)
+        return p < 8 ? UINT64_C(0xff) << (8 * p) : 0;
+    return p < 8 ? b128[p & 3] << (p < 4 ? 0 : 32) : 0;
+}
+
+void
+sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, bool write, bool pair)
+{
+    SimStats *st = w->stats;
+    uint64_t lanes = (uint64_t)__builtin_popcountll(exec);
+    (write ? st->lds_write : st->lds_read)[a->width] += lanes * a->bytes;
+    if (a->bytes == 12 && write) /* no phase table is known for 96-bit writes */
+        st->lds_gap_accesses++;
+    (void)pair; /* a two-offset form is two accesses of its element width, one after the other */
+    uint32_t nd = TL_MAX(a->bytes / 4u, 1u);
+    for (uint32_t p = 0;; p++) {
+        uint64_t set = phase_lanes(a->bytes, write, p);
+        if (!set)
+            break;
+        uint32_t seen[32][64], count[32] = {0}, worst = 0;
+        for (uint64_t m = set & exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            for (uint32_t d = 0; d < nd; d++) {
+                uint32_t word = addr[l] / 4 + d, bank = word & 31, k = 0;
+                while (k < count[bank] && seen[bank][k] != word)
+                    k++;
+                if (k == count[bank] && k < 64)
+                    seen[bank][count[bank]++] = word;
+                worst = TL_MAX(worst, count[bank]);
+            }
+        }
+        if (worst > 1)
+            st->lds_conflict_cycles += worst - 1;
+    }
+}
+
+/* ---- builder
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static bool
+parse_ds(const char *n, DsOp *op, SimBody *body)
+{
+    char buf[40];
+    op->naddr = 1;
+    bool rd = !strncmp(n, "ds_read", 7), wr = !strncmp(n, "ds_write", 8);
+    if (rd || wr) {
+        const char *s = n + (rd ? 7 : 8);
+        if (*s == '2') {
+            op->naddr = 2;
+            s++;
+            if (!strncmp(s, "st64", 4))
+                s += 4;
+        }
+        op->store = wr;
+        *body = rd ? body_ds_load : body_ds_store;
+        return *s == '_' && sim_acc_parse(s + 1, &op->acc);
+    }
+    snprintf(buf, sizeof buf, "%s", n + 3);
+    char *rtn = strstr(buf, "_rtn");
+    bool has_rtn = rtn != NULL;
+    if (rtn)
+        memmove(rtn, rtn + 4, strlen(rtn + 4) + 1);
+    if (!strncmp(buf, "wrxchg2", 7)) {
+        op->naddr = 2;
+        char *p = buf + 6;
+        size_t cut = !strncmp(p + 1, "st64", 4) ? 5 : 1;
+        memmove(p, p + cut, strlen(p + cut) + 1);
+    }
+    if (!sim_atom_parse(buf, true, &op->acc))
+        return false;
+    op->acc.rtn = has_rtn;
+    *body = body_ds_atomic;
+    return true;
+}
+
+bool
+sim_build_ds(SimBuild *b)
+{
+    const IsaInst *in = b->in;
+    SimRec *r = b->r;
+    const char *n = b->name;
+    if (in->enc != ISA_DS || in->gds)
+        return false;
+    b->x->poison = POI_NONE;
+    if (in->ndst) {
+        const IsaOpnd *o = &in->opnd[0];
+        r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
+        r->ndst = o->nregs;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        const IsaOpnd *o = sim_build_read(b, i);
+        if (o && o->kind != ISA_OPND_IMM && o->kind != ISA_OPND_NONE)
+            r->src[i] = sim_build_src(b, o);
+    }
+    r->imm = in->offset;
+    if (!strcmp(n, "ds_nop")) {
+        r->body = body_ds_nop;
+        return true;
+    }
+    if (!strcmp(n, "ds_permute_b32") || !strcmp(n, "ds_bpermute_b32") || !strcmp(n, "ds_swizzle_b32")) {
+        r->body = n[3] == 'p' ? body_permute : n[3] == 'b' ? body_bpermute : body_swizzle;
+        r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
+        return true;
+    }
+    DsOp *op = tl_arena_alloc(&b->code->arena, sizeof *op, 8);
+    if (!op) {
+        b->failed = true;
+        return false;
+    }
+    if (!parse_ds(n, op, &r->body))
+        return false;
+    if (op->naddr == 2) {
+        uint32_t scale = op->acc.bytes * (strstr(n, "st64") ? 64u : 1u);
+        op->off[0] = in->offset0 * scale;
+        op->off[1] = in->offset1 * scale;
+    } else {
+        op->off[0] = (uint32_t)in->offset & 0xffff;
+    }
+    r->p = op;
+    b->x->mem_bytes = op->acc.bytes;
+    return true;
+}

@@ -1,0 +1,343 @@
+/* mfma.c - matrix instructions: shapes from the mnemonic, layouts from formulas, operands decoded to rows.
+ *
+ * Layout (facts section 5): element e of lane l of A is row i = l % M of group q = l / M; one block: k = e +
+ * E * q, several blocks: block q, k = e. B likewise with columns. Row (block, i) of D lies in one register, N
+ * lanes wide.
+ */
+#include "sim/core.h"
+
+static float
+fp8_value(uint32_t v, bool bf, bool ocp)
+{
+    uint32_t mb = bf ? 2 : 3, bias = (bf ? 16u : 8u) - ocp, e = (v & 127) >> mb, m = v & ((1u << mb) - 1), u;
+    float f;
+    if ((!ocp && v == 0x80) || (ocp && (bf ? e == 31 && m : (v & 127) == 127)))
+        u = 0x7fc00000;
+    else if (ocp && bf && e == 31)
+        u = (v & 128) << 24 | 0x7f800000;
+    else if (e)
+        u = (v & 128) << 24 | (e + 127 - bias) << 23 | m << (23 - mb);
+    else {
+        f = (float)m;
+        for (uint32_t k = 0; k < bias + mb - 1; k++)
+            f *= 0.5f;
+        memcpy(&u, &f, 4);
+        u |= (v & 128) << 24;
+    }
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+typedef struct MfmaExt {
+    SimMma m;
+    float lut[2][256]; /* fp8, bf8 */
+} MfmaExt;
+
+/* Permutes lanes of one element row by cbsz, abid (A: block broadcast) or blgp (B: lane patterns). */
+static void
+broadcast_a(const SimMma *m, uint32_t cbsz, uint32_t abid, uint32_t *t, uint32_t rows)
+{
+    uint32_t size = 1u << cbsz, mm = m->m;
+    for (uint32_t e = 0; e < rows; e++) {
+        uint32_t old[64];
+        memcpy(old, t + e * 64, 256);
+        for (uint32_t l = 0; l < 64; l++) {
+            uint32_t blk = l / mm, from = (blk / size) * size + (abid & (size - 1));
+            t[e * 64 + l] = old[from * mm + l % mm];
+        }
+    }
+}
+static void
+pattern_b(uint32_t blgp, uint32_t *t, uint32_t rows)
+{
+    for (uint32_t e = 0; e < rows; e++) {
+        uint32_t old[64];
+        memcpy(old, t + e * 64, 256);
+        for (uint32_t l = 0; l < 64; l++) {
+            uint32_t from = blgp == 1   ? l & 31
+                            : blgp == 2 ? (l & 31) + 32
+                            : blgp == 3 ? (l + 16) & 63
+                                        : (l & 15) + 16 * (blgp - 4);
+            t[e * 64 + l] = old[from];
+        }
+    }
+}
+
+/* Elements of one operand to T[e * 64 + lane]. */
+static void
+decode(const SimHostOps *h, const MfmaExt *x, const uint32_t *row, uint32_t elems, uint8_t bf, uint32_t *t)
+{
+    float *f = (float *)(void *)t;
+    for (uint32_t e = 0; e < elems; e++) {
+        switch (x->m.type) {
+        case MT_F32:
+            memcpy(t + e * 64, row + e * 64, 256);
+            break;
+        case MT_XF32:
+            for (int l = 0; l < 64; l++)
+                t[e * 64 + (uint32_t)l] = row[e * 64 + (uint32_t)l] & 0xffffe000u;
+            break;
+        case MT_F16:
+        case MT_BF16:
+            h->half_rows(f + e * 64, row + e / 2 * 64, e & 1, x->m.type == MT_BF16);
+            break;
+        case MT_FP8:
+            h->lut_rows(f + e * 64, row + e / 4 * 64, e & 3, x->lut[bf]);
+            break;
+        case MT_I8:
+            for (int l = 0; l < 64; l++)
+                t[e * 64 + (uint32_t)l] =
+                    (uint32_t)(int32_t)(int8_t)(row[e / 4 * 64 + (uint32_t)l] >> (8 * (e & 3)));
+            break;
+        }
+    }
+}
+
+/* Puts C into the destination registers; the loops accumulate in place. */
+static void
+copy_c(SimWave *w, const SimRec *r, const SimMma *m, uint32_t *d)
+{
+    SimSrc c = r->src[2];
+    if (c.kind == SRC_V) {
+        if (c.idx != r->dst)
+            memmove(d, ROW(w, c.idx), (size_t)m->nd * 256);
+        return;
+    }
+    uint32_t t[128];
+    const uint32_t *row = src_row(w, c, t);
+    uint32_t step = m->type == MT_F64 ? 2 : 1;
+    for (uint32_t k = 0; k < m->nd; k += step)
+        memcpy(d + (size_t)k * 64, row, 256 * step);
+}
+
+static void
+mfma_f64(SimWave *w, const SimRec *r, const SimMma *m, const uint32_t *a, const uint32_t *b, uint32_t *d)
+{
+    uint32_t neg = r->ext->in.blgp;
+    double A[64], B[64];
+    for (uint32_t l = 0; l < 64; l++) {
+        uint64_t x = a[l] | (uint64_t)a[l + 64] << 32, y = b[l] | (uint64_t)b[l + 64] << 32;
+        x ^= (uint64_t)(neg & 1) << 63;
+        y ^= (uint64_t)((neg >> 1) & 1) << 63;
+        memcpy(&A[l], &x, 8);
+        memcpy(&B[l], &y, 8);
+    }
+    (void)w;
+    bool small = m->n == 4;
+    for (uint32_t v = 0; v < m->nd / 2u; v++)
+        for (uint32_t l = 0; l < 64; l++) {
+            uint64_t c = d[2 * v * 64 + l] | (uint64_t)d[(2 * v + 1) * 64 + l] << 32;
+            c ^= (uint64_t)((neg >> 2) & 1) << 63;
+            double acc;
+            memcpy(&acc, &c, 8);
+            for (uint32_t k = 0; k < 4; k++) {
+                uint32_t la, lb;
+                if (small) { /* A lane = 4 * block + 16 * k + i; D lane = 16 * i + 4 * block + j */
+                    uint32_t i = l / 16, blk = (l / 4) & 3, j = l & 3;
+                    la = 4 * blk + 16 * k + i;
+                    lb = 4 * blk + 16 * k + j;
+                } else { /* D: j = l % 16, i = 4 * v + l / 16 */
+                    la = 16 * k + 4 * v + l / 16;
+                    lb = 16 * k + l % 16;
+                }
+                acc = __builtin_fma(A[la], B[lb], acc);
+            }
+            memcpy(&c, &acc, 8);
+            if (acc != acc)
+                c = UINT64_C(0x7ff8000000000000);
+            d[2 * v * 64 + l] = (uint32_t)c;
+            d[(2 * v + 1) * 64 + l] = (uint32_t)(c >> 32);
+        }
+}
+
+/* Dense column of every stored element of A: idx[row * 32 + q]. */
+static void
+sparse_index(const SimRec *r, const SimMma *m, const uint32_t *row, uint8_t *idx)
+{
+    uint32_t per = m->ea; /* stored elements a lane; two index bits each */
+    uint32_t sets = 32 / (2 * per), set = r->ext->in.cbsz ? 0 : (r->ext->in.abid & (sets - 1));
+    for (uint32_t l = 0; l < 64; l++) {
+        uint32_t bits = row[l] >> (2 * per * set), i = l % m->m, q0 = per * (l / m->m);
+        for (uint32_t e = 0; e < per; e++) {
+            uint32_t q = q0 + e;
+            idx[i * 32 + q] = (uint8_t)(4 * (q / 2) + ((bits >> (2 * e)) & 3));
+        }
+    }
+}
+
+static const SimRec *
+body_mfma(SimWave *w, const SimRec *r)
+{
+    const MfmaExt *x = r->p;
+    const SimMma *m = &x->m;
+    const IsaInst *in = &r->ext->in;
+    const SimHostOps *h = w->code->host;
+    _Alignas(64) uint32_t ta[MMA_MAXK * 64], tb[MMA_MAXK * 64], t0[128], t1[128], t2[128];
+    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
+    uint32_t *d = ROW(w, r->dst);
+    if (m->type == MT_F64) {
+        uint32_t la[128], lb[128];
+        memcpy(la, a, 512);
+        memcpy(lb, b, 512);
+        a = la;
+        b = lb;
+        copy_c(w, r, m, d);
+        mfma_f64(w, r, m, a, b, d);
+        return NEXT(r);
+    }
+    decode(h, x, a, m->ea, m->fa, ta);
+    decode(h, x, b, m->eb, m->fb, tb);
+    if (m->sparse) {
+        uint8_t idx[32 * 32];
+        sparse_index(r, m, src_row(w, r->src[2], t2), idx);
+        if (m->type == MT_I8)
+            h->smma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m, idx);
+        else
+            h->smma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m, idx);
+        return NEXT(r);
+    }
+    if (UNLIKELY(in->cbsz))
+        broadcast_a(m, in->cbsz, in->abid, ta, m->ea);
+    if (UNLIKELY(in->blgp))
+        pattern_b(in->blgp, tb, m->eb);
+    copy_c(w, r, m, d);
+    if (m->type == MT_I8)
+        h->mma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m);
+    else
+        h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
+    return NEXT(r);
+}
+
+/* ---- shapes
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* v_mfma_<type of D>_MxNxK[_<n>b]_<type of A>[_<type of B>] */
+static bool
+parse_mfma(const char *name, SimMma *m, bool *f64)
+{
+    memset(m, 0, sizeof *m);
+    m->sparse = !strncmp(name, "v_smfmac_", 9);
+    const char *s = strchr(name + 2, '_');
+    if (!s || !(s = strchr(s + 1, '_')))
+        return false;
+    unsigned mm, nn, kk, blocks = 1;
+    int used = 0;
+    if (sscanf(s, "_%ux%ux%u%n", &mm, &nn, &kk, &used) != 3)
+        return false;
+    s += used;
+    int used2 = 0;
+    if (sscanf(s, "_%ub_%n", &blocks, &used2) == 1 && used2) {
+        s += used2 - 1;
+    } else {
+        blocks = 1;
+    }
+    s++;
+    static const struct {
+        const char *name;
+        uint8_t type, bits, fa, fb;
+    } types[] = {
+        {"f32", MT_F32, 32, 0, 0},    {"xf32", MT_XF32, 32, 0, 0},    {"f16", MT_F16, 16, 0, 0},
+        {"bf16", MT_BF16, 16, 0, 0},  {"bf16_1k", MT_BF16, 16, 0, 0}, {"i8", MT_I8, 8, 0, 0},
+        {"fp8_fp8", MT_FP8, 8, 0, 0}, {"fp8_bf8", MT_FP8, 8, 0, 1},   {"bf8_fp8", MT_FP8, 8, 1, 0},
+        {"bf8_bf8", MT_FP8, 8, 1, 1}, {"f64", MT_F64, 64, 0, 0},
+    };
+    uint32_t t = 0;
+    while (t < TL_COUNT(types) && strcmp(types[t].name, s))
+        t++;
+    if (t == TL_COUNT(types) || mm != nn || (mm != 32 && mm != 16 && mm != 4) || kk > MMA_MAXK)
+        return false;
+    *f64 = types[t].type == MT_F64;
+    m->type = types[t].type;
+    m->fa = types[t].fa;
+    m->fb = types[t].fb;
+    m->m = (uint8_t)mm;
+    m->n = (uint16_t)nn;
+    m->k = (uint16_t)kk;
+    m->blocks = (uint8_t)blocks;
+    uint32_t groups = 64 / mm; /* lanes / M: blocks, or groups of k */
+    if (blocks > 1 && blocks != groups)
+        return false;
+    m->eb = (uint16_t)(blocks > 1 ? kk : kk / groups);
+    m->ea = (uint16_t)(m->sparse ? m->eb / 2 : m->eb);
+    uint32_t per = 32 / TL_MIN(types[t].bits, 32u);
+    m->na = (uint16_t)(*f64 ? 2 : (m->ea + per - 1) / per);
+    m->nb = (uint16_t)(*f64 ? 2 : (m->eb + per - 1) / per);
+    m->nd = (uint16_t)(mm * nn * blocks / 64 * (*f64 ? 2 : 1));
+    return true;
+}
+
+static void
+layout_mfma(SimMma *m)
+{
+    uint32_t mm = m->m, n = 0, groups = 64 / mm;
+    for (uint32_t k = 0; k < m->k; k++) /* several blocks: k = e */
+        m->koff[k] = (uint16_t)(m->blocks > 1 ? k * 64 : k % m->eb * 64 + k / m->eb * mm);
+    for (uint32_t q = 0; m->sparse && q < m->k / 2u; q++)
+        m->kaoff[q] = (uint16_t)(q % m->ea * 64 + q / m->ea * mm);
+    for (uint32_t blk = 0; blk < m->blocks; blk++)
+        for (uint32_t i = 0; i < mm; i++) {
+            uint32_t reg, lane;
+            if (mm == 32) { /* i = 8 * (r / 4) + 4 * (l / 32) + r % 4 */
+                reg = blk * 16 + i / 8 * 4 + i % 4;
+                lane = i / 4 % 2 * 32;
+            } else if (mm == 16) { /* i = 4 * (l / 16) + r % 4 */
+                reg = blk * 4 + i % 4;
+                lane = i / 4 * 16;
+            } else {
+                reg = i;
+                lane = blk * 4;
+            }
+            m->seg_d[n] = (uint16_t)(reg * 64 + lane);
+            m->seg_a[n] = (uint16_t)(blk * mm + i);
+            m->seg_b[n] = (uint16_t)(blk * mm);
+            n++;
+        }
+    (void)groups;
+    m->nseg = (uint16_t)n;
+}
+
+bool
+sim_build_mfma(SimBuild *b)
+{
+    SimRec *r = b->r;
+    const IsaInst *in = b->in;
+    SimMma m;
+    bool f64;
+    if (strncmp(b->name, "v_mfma_", 7) && strncmp(b->name, "v_smfmac_", 9))
+        return false;
+    if (!parse_mfma(b->name, &m, &f64))
+        return false;
+    MfmaExt *x = tl_arena_alloc(&b->code->arena, sizeof *x, 64);
+    if (!x) {
+        b->failed = true;
+        return false;
+    }
+    if (!f64)
+        layout_mfma(&m);
+    x->m = m;
+    if (m.type == MT_FP8)
+        for (uint32_t v = 0; v < 256; v++) {
+            x->lut[0][v] = fp8_value(v, false, b->code->arch == ISA_GFX950);
+            x->lut[1][v] = fp8_value(v, true, b->code->arch == ISA_GFX950);
+        }
+    const IsaOpnd *d = &in->opnd[0];
+    if (d->nregs != m.nd)
+        return false;
+    r->dst = (uint16_t)(d->reg + (d->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
+    r->ndst = d->nregs;
+    for (uint32_t i = 0; i < 3; i++) {
+        const IsaOpnd *o = sim_build_read(b, i);
+        if (!o)
+            return false;
+        r->src[i] = sim_build_src(b, o);
+        if (i < 2 && (r->src[i].kind != SRC_V || o->nregs != (i ? m.nb : m.na)))
+            return false;
+    }
+    if (!f64 && (in->cbsz || in->blgp) && !m.sparse && m.type == MT_FP8 && b->code->arch == ISA_GFX950)
+        return false;
+    r->p = x;
+    r->body = body_mfma;
+    b->x->poison = POI_MFMA;
+    b->x->mfma = &x->m;
+    return true;
+}

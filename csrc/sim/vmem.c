@@ -1,0 +1,531 @@
+/* vmem.c - global, flat, scratch and buffer instructions: addresses, range rules, extents, loads straight to
+ * LDS.
+ *
+ * Every lane becomes a host pointer; lanes that are inactive or out of range point at zeros, so moving data
+ * needs no tests. The hull of all lanes is looked up once; only when that fails lanes are looked up one by
+ * one.
+ */
+#include "sim/vmem.h"
+#include "sim/valu.h"
+
+enum { SEG_GLOBAL, SEG_FLAT, SEG_SCRATCH, SEG_BUFFER };
+
+/* ---- addresses
+ * ----------------------------------------------------------------------------------------------------- */
+
+static void
+flat_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    const uint32_t *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
+    uint64_t base = (uint64_t)(int64_t)r->imm;
+    if (op->seg == SEG_SCRATCH) {
+        if (r->src[2].kind)
+            base += s32(w, r->src[2]);
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = (uint32_t)(base + (a ? a[l] : 0));
+        return;
+    }
+    if (r->src[2].kind) {
+        base += s64(w, r->src[2]);
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + a[l];
+    } else {
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + (a[l] | (uint64_t)a[l + 64] << 32);
+    }
+}
+
+/* Buffer addresses and, for each lane, the bytes that the range rule lets through (dword by dword). */
+static void
+buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    const uint32_t *d = w->s + r->src[3].idx;
+    uint64_t base = d[0] | (uint64_t)(d[1] & 0xffff) << 32;
+    uint32_t stride = (d[1] >> 16) & 0x3fff, records = d[2];
+    bool swizzle = d[1] >> 31;
+    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0;
+    uint64_t room = records > so ? records - so : 0; /* saturates at 0 */
+    const uint32_t *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL, n = op->acc.bytes;
+    const uint32_t *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
+    uint32_t inst = (uint32_t)r->imm;
+    bool whole = op->acc.atom || op->typed;
+    v->partial = 0;
+    bool structured = op->idxen && stride;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t o = (off ? off[l] : 0) + inst;
+        uint64_t ok = n;
+        v->va[l] = base + so + o;
+        if (structured) {
+            v->va[l] += (uint64_t)a[l] * stride;
+            if (a[l] >= records || (swizzle && (uint64_t)o + n > stride))
+                ok = 0;
+        } else if ((uint64_t)o + n > room) {
+            ok = o < room && !whole && n >= 4 ? (room - o) & ~UINT64_C(3) : 0;
+        }
+        v->room[l] = (uint8_t)ok;
+        v->partial |= ok != n;
+    }
+}
+
+/* ---- extents
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool
+lane_ok(const SimExtent *x, uint64_t addr, uint32_t n, bool write)
+{
+    return x && sim_extent_holds(x, addr, n) && !(write && (x->flags & SIM_EXT_READONLY));
+}
+
+static bool
+report_lanes(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t bad, uint32_t n, bool write,
+             bool unmapped)
+{
+    uint32_t l = (uint32_t)__builtin_ctzll(bad);
+    char text[150];
+    sim_describe(w, v->va[l], n, text, sizeof text);
+    bool bounds = checking(w, SIM_CHECK_BOUNDS);
+    if (!bounds && !unmapped)
+        return true;
+    return sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, bad, v->va[l], UINT32_MAX,
+                     0, "%s of %u bytes %s (lane %u)", write ? "write" : "read", n, text, l);
+}
+
+/* Checks the global lanes and sets their pointers; false = stop. */
+static bool
+global_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n, bool write)
+{
+    uint64_t lo = UINT64_MAX, hi = 0;
+    v->one = NULL;
+    if (lanes == ~UINT64_C(0)) {
+        for (uint32_t l = 0; l < LANES; l++) {
+            lo = v->va[l] < lo ? v->va[l] : lo;
+            hi = v->va[l] > hi ? v->va[l] : hi;
+        }
+    } else {
+        for (uint64_t m = lanes; m; m &= m - 1) {
+            uint64_t a = v->va[__builtin_ctzll(m)];
+            lo = a < lo ? a : lo;
+            hi = a > hi ? a : hi;
+        }
+    }
+    v->lo = lo;
+    v->hi = hi + n;
+    if (w->port && hi - lo < UINT32_MAX - 64) {
+        const SimExtent *x = sim_mem_find(w->port, lo, (uint32_t)(hi - lo) + n);
+        if (x && (x->flags & SIM_EXT_DENSE) && !(write && (x->flags & SIM_EXT_READONLY))) {
+            v->one = x;
+            if (lanes == ~UINT64_C(0))
+                memcpy(v->ptr, v->va, sizeof v->ptr);
+            else
+                for (uint64_t m = lanes; m; m &= m - 1) {
+                    uint32_t l = (uint32_t)__builtin_ctzll(m);
+                    v->ptr[l] = v->va[l];
+                }
+            return true;
+        }
+    }
+    uint64_t bad = 0, unmapped = 0;
+    for (uint64_t m = lanes; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        uint32_t nl = v->partial ? v->room[l] : n;
+        const SimExtent *x = w->port ? sim_mem_find(w->port, v->va[l], nl) : NULL;
+        if (!x)
+            unmapped |= UINT64_C(1) << l;
+        if (!lane_ok(x, v->va[l], nl, write))
+            bad |= UINT64_C(1) << l;
+        if (x &&
+            !(write && (x->flags & SIM_EXT_READONLY))) /* outside the elements but mapped: data is there */
+            v->ptr[l] = v->va[l];
+        else
+            v->ok &= ~(UINT64_C(1) << l);
+    }
+    return !bad || report_lanes(w, r, v, bad, n, write, unmapped != 0);
+}
+
+/* LDS and scratch lanes (flat apertures, scratch instructions). */
+static bool
+local_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n, bool scratch, bool write)
+{
+    uint64_t stride = w->g->scratch_wave / LANES, size = scratch ? stride : w->g->lds_bytes, bad = 0;
+    for (uint64_t m = lanes; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        uint32_t a = (uint32_t)v->va[l];
+        if ((uint64_t)a + n > size) {
+            bad |= UINT64_C(1) << l;
+            v->ok &= ~(UINT64_C(1) << l);
+        } else {
+            v->ptr[l] = (uint64_t)(uintptr_t)(scratch ? w->scratch + stride * l : w->g->lds) + a;
+            v->la[l] = a;
+        }
+    }
+    if (!bad || !checking(w, SIM_CHECK_BOUNDS))
+        return true;
+    uint32_t l = (uint32_t)__builtin_ctzll(bad);
+    return sim_fault(w, r, SIM_CHECK_BOUNDS, false, bad, (uint32_t)v->va[l], UINT32_MAX, 0,
+                     "%s %s of %u bytes at byte %u is outside the %llu bytes %s (lane %u)",
+                     scratch ? "scratch" : "LDS", write ? "write" : "read", n, (uint32_t)v->va[l],
+                     (unsigned long long)size, scratch ? "of a lane" : "of the workgroup", l);
+}
+
+/* Fills v: addresses, segments, pointers. false = stop. */
+static bool
+vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
+{
+    uint32_t n = op->acc.bytes;
+    v->exec = v->ok = EXEC(w);
+    v->lds = v->priv = 0;
+    v->partial = 0;
+    v->one = NULL;
+    if (op->seg == SEG_BUFFER)
+        buffer_addresses(w, r, op, v);
+    else
+        flat_addresses(w, r, op, v);
+    if (v->exec != ~UINT64_C(0) || v->partial || op->seg == SEG_FLAT || op->seg == SEG_SCRATCH)
+        for (uint32_t l = 0; l < LANES; l++)
+            v->ptr[l] = (uint64_t)(uintptr_t)sim_zeros;
+    if (v->partial)
+        for (uint32_t l = 0; l < LANES; l++)
+            if (!v->room[l])
+                v->ok &= ~(UINT64_C(1) << l);
+    if (op->seg == SEG_SCRATCH)
+        v->priv = v->exec;
+    if (op->seg == SEG_FLAT)
+        for (uint64_t m = v->exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            uint64_t top = v->va[l] >> 32;
+            v->lds |= (uint64_t)(top == SIM_SHARED_APERTURE >> 32) << l;
+            v->priv |= (uint64_t)(top == SIM_PRIVATE_APERTURE >> 32) << l;
+        }
+    if (op->acc.atom && checking(w, SIM_CHECK_BOUNDS)) {
+        uint64_t odd = 0;
+        for (uint64_t m = v->ok; m; m &= m - 1)
+            odd |= (uint64_t)((v->va[__builtin_ctzll(m)] & (n - 1)) != 0) << __builtin_ctzll(m);
+        if (odd && !sim_fault(w, r, SIM_CHECK_BOUNDS, false, odd, v->va[__builtin_ctzll(odd)], UINT32_MAX, 0,
+                              "atomic of %u bytes at an address that is not aligned", n))
+            return false;
+    }
+    if (v->lds && !local_lanes(w, r, v, v->lds, n, false, write))
+        return false;
+    if (v->priv && !local_lanes(w, r, v, v->priv, n, true, write))
+        return false;
+    uint64_t glob = v->ok & ~v->lds & ~v->priv;
+    if (glob && !global_lanes(w, r, v, glob, n, write))
+        return false;
+    return true;
+}
+
+/* ---- loads
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* Partially in range: dword by dword. */
+static void
+load_partial(const VmLanes *v, uint32_t *rows, uint32_t nd)
+{
+    uint64_t p[64];
+    for (uint32_t d = 0; d < nd; d++) {
+        for (uint32_t l = 0; l < LANES; l++)
+            p[l] = ((v->ok >> l) & 1) && v->room[l] >= 4 * d + 4 ? v->ptr[l] + 4 * d
+                                                                 : (uint64_t)(uintptr_t)sim_zeros;
+        sim_load_dwords(rows + d * LANES, p, 1);
+    }
+}
+
+static const SimRec *
+body_load(SimWave *w, const SimRec *r)
+{
+    const VmOp *op = r->p;
+    VmLanes v;
+    uint32_t rows[4 * 64], nd = op->acc.dwords;
+    if (!EXEC(w))
+        return NEXT(r);
+    if (!vm_lanes(w, r, op, &v, false))
+        return NULL;
+    if (w->chk && !sim_vm_check_load(w, r, op, &v))
+        return NULL;
+    if (w->stats)
+        w->stats->global_read[op->acc.width] +=
+            (uint64_t)__builtin_popcountll(v.ok & ~v.lds & ~v.priv) * op->acc.bytes;
+    bool direct = v.exec == ~UINT64_C(0) && !op->acc.d16 && !v.partial;
+    uint32_t *out = direct ? ROW(w, r->dst) : rows;
+    if (op->acc.kind != ACC_DWORDS)
+        sim_load_narrow(out, v.ptr, (AccKind)op->acc.kind);
+    else if (v.partial)
+        load_partial(&v, out, nd);
+    else
+        sim_load_dwords(out, v.ptr, nd);
+    if (!direct)
+        sim_write_back(w, &op->acc, v.exec, r->dst, rows);
+    if (w->chk)
+        sim_write_poison(w, &op->acc, v.exec, r->dst, v.undef);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_store(SimWave *w, const SimRec *r)
+{
+    const VmOp *op = r->p;
+    VmLanes v;
+    const uint32_t *data = ROW(w, r->src[1].idx);
+    if (!EXEC(w))
+        return NEXT(r);
+    if (!vm_lanes(w, r, op, &v, true))
+        return NULL;
+    if (w->chk && !sim_vm_check_store(w, r, op, &v))
+        return NULL;
+    if (w->stats)
+        w->stats->global_write[op->acc.width] +=
+            (uint64_t)__builtin_popcountll(v.ok & ~v.lds & ~v.priv) * op->acc.bytes;
+    if (op->acc.kind != ACC_DWORDS) {
+        sim_store_narrow(data, v.ptr, v.ok, (AccKind)op->acc.kind, op->acc.d16 == 2);
+    } else if (v.partial) {
+        for (uint32_t d = 0; d < op->acc.dwords; d++) {
+            uint64_t p[64], ok = 0;
+            for (uint32_t l = 0; l < LANES; l++) {
+                p[l] = v.ptr[l] + 4 * d;
+                ok |= (uint64_t)(v.room[l] >= 4 * d + 4) << l;
+            }
+            sim_store_dwords(data + d * LANES, p, ok & v.ok, 1);
+        }
+    } else {
+        sim_store_dwords(data, v.ptr, v.ok, op->acc.dwords);
+    }
+    return NEXT(r);
+}
+
+static uint64_t
+atomic_lane(uint64_t ptr, AtomOp op, uint32_t n, uint64_t a, uint64_t b)
+{
+    if (n == 8) {
+        uint64_t *p = (uint64_t *)(uintptr_t)ptr, old = __atomic_load_n(p, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(p, &old, sim_atom(op, 8, old, a, b), true, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED))
+            ;
+        return old;
+    }
+    uint32_t *p = (uint32_t *)(uintptr_t)ptr, old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(p, &old, (uint32_t)sim_atom(op, 4, old, a, b), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+        ;
+    return old;
+}
+
+static const SimRec *
+body_atomic(SimWave *w, const SimRec *r)
+{
+    const VmOp *op = r->p;
+    VmLanes v;
+    uint32_t rows[2 * 64], n = op->acc.bytes, nd = op->acc.dwords;
+    const uint32_t *d0 = ROW(w, r->src[1].idx),
+                   *d1 = d0 + (size_t)nd * LANES; /* cmpswap: new value, comparand */
+    if (!EXEC(w))
+        return NEXT(r);
+    if (!vm_lanes(w, r, op, &v, true))
+        return NULL;
+    if (w->chk && !sim_vm_check_atomic(w, r, op, &v))
+        return NULL;
+    memset(rows, 0, sizeof rows);
+    for (uint64_t m = v.ok; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        uint64_t a = d0[l], b = 0, old;
+        if (n == 8)
+            a |= (uint64_t)d0[l + 64] << 32;
+        if (op->acc.atom == AT_CMPSWAP)
+            b = n == 8 ? d1[l] | (uint64_t)d1[l + 64] << 32 : d1[l];
+        if (v.ptr[l] & (n - 1)) {
+            old = 0;
+            memcpy(&old, (void *)(uintptr_t)v.ptr[l], n);
+            uint64_t x = sim_atom((AtomOp)op->acc.atom, n, old, a, b);
+            memcpy((void *)(uintptr_t)v.ptr[l], &x, n);
+        } else {
+            old = atomic_lane(v.ptr[l], (AtomOp)op->acc.atom, n, a, b);
+        }
+        rows[l] = (uint32_t)old;
+        if (nd == 2)
+            rows[l + 64] = (uint32_t)(old >> 32);
+    }
+    if (w->stats)
+        w->stats->atomics += (uint64_t)__builtin_popcountll(v.ok);
+    if (op->acc.rtn) {
+        sim_write_back(w, &op->acc, v.exec, r->dst, rows);
+        if (w->chk)
+            sim_write_poison(w, &op->acc, v.exec, r->dst, v.undef);
+    }
+    return NEXT(r);
+}
+
+/* ---- loads straight to LDS
+ * -------------------------------------------------------------------------------------------------- */
+
+static const SimRec *
+body_load_lds(SimWave *w, const SimRec *r)
+{
+    const VmOp *op = r->p;
+    VmLanes v;
+    uint32_t rows[4 * 64], nd = op->acc.dwords, slot = TL_MAX(op->acc.bytes, 4u), addr[64];
+    if (!EXEC(w))
+        return NEXT(r);
+    if (!vm_lanes(w, r, op, &v, false))
+        return NULL;
+    if (w->chk && !sim_vm_check_load(w, r, op, &v))
+        return NULL;
+    uint32_t base = (w->s[S_M0] & 0xffff) + (uint32_t)r->imm;
+    uint64_t ptr[64], out = 0;
+    for (uint32_t l = 0; l < LANES; l++) {
+        addr[l] = base + l * slot;
+        ptr[l] = (uint64_t)(uintptr_t)w->g->lds + addr[l];
+        out |= (uint64_t)((uint64_t)addr[l] + slot > w->g->lds_bytes) << l;
+    }
+    out &= v.exec;
+    if (out && checking(w, SIM_CHECK_BOUNDS) &&
+        !sim_fault(w, r, SIM_CHECK_BOUNDS, false, out, addr[__builtin_ctzll(out)], UINT32_MAX, 0,
+                   "load to LDS writes byte %u, outside the %u bytes of the workgroup",
+                   addr[__builtin_ctzll(out)], w->g->lds_bytes))
+        return NULL;
+    uint64_t exec = v.exec & ~out;
+    if (w->chk && !sim_chk_lds_dma(w, r, addr, exec, slot, v.undef))
+        return NULL;
+    if (w->stats) {
+        uint64_t lanes = (uint64_t)__builtin_popcountll(exec);
+        w->stats->lds_dma += lanes * op->acc.bytes;
+        w->stats->global_read[op->acc.width] += lanes * op->acc.bytes;
+    }
+    if (op->acc.kind != ACC_DWORDS)
+        sim_load_narrow(rows, v.ptr, (AccKind)op->acc.kind);
+    else if (v.partial)
+        load_partial(&v, rows, nd);
+    else
+        sim_load_dwords(rows, v.ptr, nd);
+    sim_store_dwords(rows, ptr, exec, nd);
+    return NEXT(r);
+}
+
+static const SimRec *
+body_cache(SimWave *w, const SimRec *r)
+{
+    (void)w;
+    return NEXT(r);
+}
+
+/* ---- builder
+ * ------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool
+parse_vm(const char *n, VmOp *op, SimBody *body)
+{
+    char buf[40];
+    const char *s = strchr(n, '_') + 1;
+    if (!strncmp(s, "load_lds_", 9)) {
+        op->to_lds = true;
+        *body = body_load_lds;
+        return sim_acc_parse(s + 9, &op->acc);
+    }
+    if (!strncmp(s, "load_", 5)) {
+        *body = body_load;
+        return sim_acc_parse(s + 5, &op->acc);
+    }
+    if (!strncmp(s, "store_", 6)) {
+        *body = body_store;
+        return sim_acc_parse(s + 6, &op->acc);
+    }
+    if (strncmp(s, "atomic_", 7))
+        return false;
+    snprintf(buf, sizeof buf, "%s", s + 7);
+    *body = body_atomic;
+    return sim_atom_parse(buf, false, &op->acc);
+}
+
+static void
+flat_operands(SimBuild *b, const VmOp *op)
+{
+    SimRec *r = b->r;
+    uint32_t i = 0;
+    const IsaOpnd *o = sim_build_read(b, i++);
+    if (o && o->kind != ISA_OPND_NONE)
+        r->src[0] = sim_build_src(b, o);
+    if (r->body == body_store || r->body == body_atomic) {
+        o = sim_build_read(b, i++);
+        if (o)
+            r->src[1] = sim_build_src(b, o);
+    }
+    o = op->seg == SEG_FLAT ? NULL : sim_build_read(b, i++);
+    if (o && o->kind == ISA_OPND_SGPR)
+        r->src[2] = sim_build_src(b, o);
+}
+
+static bool
+buffer_operands(SimBuild *b, VmOp *op)
+{
+    const IsaInst *in = b->in;
+    SimRec *r = b->r;
+    uint32_t k = 0;
+    while (k < in->nopnds && !(in->opnd[k].kind == ISA_OPND_SGPR && in->opnd[k].nregs == 4))
+        k++;
+    if (k == in->nopnds || k < 1)
+        return false;
+    r->src[3] = sim_build_src(b, &in->opnd[k]);
+    if (in->opnd[k - 1].kind == ISA_OPND_VGPR && (in->offen || in->idxen))
+        r->src[0] = sim_build_src(b, &in->opnd[k - 1]);
+    if (k >= 2) {
+        r->src[1] = sim_build_src(b, &in->opnd[k - 2]);
+        r->dst = r->src[1].idx;
+    }
+    if (k + 1 < in->nopnds && in->opnd[k + 1].kind != ISA_OPND_NONE)
+        r->src[2] = sim_build_src(b, &in->opnd[k + 1]);
+    op->offen = in->offen;
+    op->idxen = in->idxen;
+    if (in->lds) {
+        op->to_lds = true;
+        r->body = body_load_lds;
+    }
+    return true;
+}
+
+bool
+sim_build_vmem(SimBuild *b)
+{
+    const IsaInst *in = b->in;
+    SimRec *r = b->r;
+    const char *n = b->name;
+    if (in->enc != ISA_FLAT && in->enc != ISA_GLOBAL && in->enc != ISA_SCRATCH && in->enc != ISA_MUBUF)
+        return false;
+    b->x->poison = POI_NONE;
+    if (!strcmp(n, "buffer_inv") || !strcmp(n, "buffer_wbl2") || !strncmp(n, "buffer_wbinvl1", 14) ||
+        !strcmp(n, "buffer_invl2")) {
+        r->body = body_cache;
+        return true;
+    }
+    VmOp *op = tl_arena_alloc(&b->code->arena, sizeof *op, 8);
+    if (!op) {
+        b->failed = true;
+        return false;
+    }
+    op->seg = in->enc == ISA_FLAT      ? SEG_FLAT
+              : in->enc == ISA_GLOBAL  ? SEG_GLOBAL
+              : in->enc == ISA_SCRATCH ? SEG_SCRATCH
+                                       : SEG_BUFFER;
+    if (!parse_vm(n, op, &r->body))
+        return false;
+    if (op->seg == SEG_SCRATCH && op->to_lds)
+        return false;
+    if (in->ndst) {
+        const IsaOpnd *o = &in->opnd[0];
+        r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
+        r->ndst = o->nregs;
+    }
+    op->acc.rtn = op->acc.atom && (in->sc0 || in->glc);
+    r->imm = in->offset;
+    if (op->seg == SEG_BUFFER) {
+        if (!buffer_operands(b, op))
+            return false;
+    } else {
+        flat_operands(b, op);
+        if (op->seg != SEG_SCRATCH && !r->src[0].kind)
+            return false;
+    }
+    r->p = op;
+    b->x->mem_bytes = op->acc.bytes;
+    return true;
+}
