@@ -16,7 +16,7 @@
  */
 #include "pass/lower.h"
 
-enum { MAX_COPIES = 8, MAX_LOADS = 8 };
+enum { MAX_COPIES = 8, MAX_LOADS = 8, READ_LEAD = 4 /* matrix instructions between a read and its use */ };
 
 typedef struct Copy {
     TlOp store;
@@ -43,6 +43,7 @@ typedef struct Frag { /* one LDS read of one operand: its value in the turn bein
 typedef struct Item { /* operations that move together: ids [first, last) of the body, and their place */
     TlOp first, last;
     uint32_t slot;
+    uint32_t use; /* the first matrix instruction that needs it; UINT32_MAX: none */
 } Item;
 
 typedef struct Pipe {
@@ -523,18 +524,20 @@ next_id(const Pipe *p)
 static bool
 end_item(Pipe *p, TlOp first)
 {
-    Item it = {first, next_id(p), 0};
+    Item it = {first, next_id(p), 0, UINT32_MAX};
     return tl_vec_push(p->lw->arena, &p->items, it) || tl_error(p->lw->diag, (TlLoc){0}, TL_E_OOM);
 }
 
 typedef struct ReadPass {
     bool carried; /* which fragments to read now */
+    uint32_t at;  /* number of the matrix instruction looked at */
 } ReadPass;
 
 static bool
 read_frags(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *self)
 {
     ReadPass *r = self;
+    uint32_t at = r->at++;
     for (uint32_t f = 0; f < 2; f++) {
         uint32_t sub, n;
         LwShared *s;
@@ -552,6 +555,8 @@ read_frags(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *sel
             *to = lw_lds_read_one(p->lw, s, a, i);
             if (!*to || (p->body && !end_item(p, first)))
                 return false;
+            if (p->body && !r->carried)
+                p->items.data[p->items.len - 1].use = at;
         }
     }
     return true;
@@ -676,8 +681,12 @@ static void
 spread(Pipe *p, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi)
 {
     uint32_t n = p->mmas.len;
-    for (uint32_t i = from; i < to; i++)
-        p->items.data[i].slot = (lo * n + (uint64_t)(hi - lo) * n * (i - from) / TL_MAX(to - from, 1u)) / 1000;
+    for (uint32_t i = from; i < to; i++) {
+        Item *it = &p->items.data[i];
+        it->slot = (uint32_t)((lo * n + (uint64_t)(hi - lo) * n * (i - from) / TL_MAX(to - from, 1u)) / 1000);
+        if (it->use != UINT32_MAX) /* a read stands a little before its first use */
+            it->slot = TL_MIN(it->slot, it->use > READ_LEAD ? it->use - READ_LEAD : 0);
+    }
 }
 
 typedef struct Carry { /* flat list of the loop's carried values */
@@ -770,7 +779,7 @@ static bool
 build_body(Pipe *p, LwTile **acc, TlVal iv, TlVal last)
 {
     Lw *lw = p->lw;
-    ReadPass now = {false}, next = {true};
+    ReadPass now = {.carried = false}, next = {.carried = true};
     TlOp first = next_id(p);
     TlVal off = lw_bin(lw, TL_OP_min, iv, last);
     if (!end_item(p, first))
@@ -818,7 +827,7 @@ emit_pipeline(Pipe *p, LwTile **acc, TlVal n)
     TlIr *ir = lw->ir;
     TlVal nn = lw_cast(lw, n, TL_ELEM_I32), S = lw_int(lw, TL_ELEM_I32, p->step * p->scale);
     TlVal last = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_sub, nn, lw_int(lw, TL_ELEM_I32, 1)), S);
-    ReadPass next = {true};
+    ReadPass next = {.carried = true};
     bool used = lw->b.block != lw->entry;
     for (uint32_t c = 0; c < p->ncopy; c++)
         used = used || p->copy[c].s->stored;
