@@ -18,7 +18,7 @@ import pytest
 # ---- the outside kernels (format: README of the data) -------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def load_json(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text())
 
@@ -49,7 +49,9 @@ def compare(buf: dict[str, Any], got: bytes, want: bytes) -> str | None:
         i = next(i for i in range(len(want)) if got[i] != want[i])
         n = sum(a != b for a, b in zip(got, want, strict=True))
         i &= ~3
-        return f"{buf['name']}: {n} bytes differ, first dword at {i}: {got[i:i + 4].hex()} not {want[i:i + 4].hex()}"
+        return (
+            f"{buf['name']}: {n} bytes differ, first dword at {i}: {got[i : i + 4].hex()} not {want[i : i + 4].hex()}"
+        )
     kind = {"f32": np.float32, "f64": np.float64, "f16": np.float16}.get(tol["type"])
     if tol["type"] in ("2xf32", "2xf16"):
         kind = {"2xf32": np.float32, "2xf16": np.float16}[tol["type"]]
@@ -176,7 +178,9 @@ def assemble(
     for a in args:
         align = min(a.size & -a.size, 8)
         offset = (offset + align - 1) // align * align
-        meta.append({".offset": offset, ".size": a.size, ".value_kind": a.kind, **({".name": a.name} if a.name else {})})
+        meta.append({".offset": offset, ".size": a.size, ".value_kind": a.kind})
+        if a.name:
+            meta[-1][".name"] = a.name
         offset += a.size
     text = f"""
 .amdgcn_target "amdgcn-amd-amdhsa--{arch}"

@@ -39,7 +39,7 @@ def test_metadata(dev, shared):
 
 
 def test_all_outside_code_objects_load(dev, shared):
-    files = sorted((shared / "oracle").glob("*/*.gfx942.hsaco")) + sorted((shared / "oracle/faults").glob("*.gfx942/*.hsaco"))
+    files = sorted(shared.glob("oracle/*/*.gfx942.hsaco")) + sorted(shared.glob("oracle/faults/*.gfx942/*.hsaco"))
     assert len(files) > 200
     for f in files:
         m = dev.load(f)
@@ -84,9 +84,7 @@ def test_relocations(dev):
     """
     data_at = 0x4000
     sym = 3  # k, k.kd, data
-    code = code_object(
-        body, (BUF, Arg(8)), data=bytes(16), relas=((0, 13, data_at), (8, 3 | sym << 32, 4))
-    )
+    code = code_object(body, (BUF, Arg(8)), data=bytes(16), relas=((0, 13, data_at), (8, 3 | sym << 32, 4)))
     m = dev.load(code)
     lib, out = dev._lib, np.zeros(2, np.uint64)
     # the data symbol's address is not part of the Python interface: ask the kernel through its own code address
@@ -198,7 +196,8 @@ def test_mutated_files_never_crash(shared):
     seed, n = 20260, 1500
     print(f"seed {seed}, {n} files")
     root = Path(__file__).resolve().parents[2]
-    r = subprocess.run([sys.executable, "-c", FUZZ, str(seed), str(n), *files], capture_output=True, text=True, cwd=root)
+    cmd = [sys.executable, "-c", FUZZ, str(seed), str(n), *files]
+    r = subprocess.run(cmd, capture_output=True, text=True, cwd=root)
     assert r.returncode == 0, r.stderr[-2000:]
     ok, bad = map(int, r.stdout.split())
     assert ok + bad == n and bad > n // 10 and ok > n // 10

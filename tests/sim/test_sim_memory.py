@@ -37,8 +37,10 @@ def dev():
 
 @pytest.fixture(scope="module")
 def probes(dev):
-    return {n: dev.load(code_object(c, PROBE_ARGS)).kernels["k"] for n, c in
-            {"r1": READ1, "r16": READ16, "w4": WRITE4}.items()}
+    return {
+        n: dev.load(code_object(c, PROBE_ARGS)).kernels["k"]
+        for n, c in {"r1": READ1, "r16": READ16, "w4": WRITE4}.items()
+    }
 
 
 def bad_lanes(kernel, ptr, off, step=1, lanes=64):

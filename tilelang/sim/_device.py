@@ -20,8 +20,9 @@ _OK, _FAULTED, _BAD_CONFIG, _NO_RESIDENCY, _NO_MEMORY, _UNSUPPORTED, _CANCELLED 
 
 @dataclass(frozen=True)
 class Report:
-    """One fault. ``pc`` and ``other_pc`` are bytes from the kernel's first instruction; ``address`` is a global address,
-    an offset in LDS or scratch, or None; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is "file:line"."""
+    """One fault. ``pc`` and ``other_pc`` are bytes from the kernel's first instruction; ``address`` is a global
+    address, an offset in LDS or scratch, or None; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is
+    "file:line"."""
 
     check: str
     message: str
@@ -277,14 +278,12 @@ class Kernel:
     def _disasm(self, pc: int) -> tuple[int, str, str, str | None, bool]:
         text, mn, file = C.create_string_buffer(256), C.create_string_buffer(96), C.create_string_buffer(512)
         line, known = C.c_uint32(), C.c_bool()
-        n = self._lib.tlsim_disassemble(
-            self._handle, pc, text, 256, mn, 96, file, 512, C.byref(line), C.byref(known)
-        )
+        n = self._lib.tlsim_disassemble(self._handle, pc, text, 256, mn, 96, file, 512, C.byref(line), C.byref(known))
         return n, text.value.decode(), mn.value.decode(), _line(file.value, line.value), known.value
 
     def disassembly(self) -> list[tuple[int, str, str | None]]:
-        """(pc, text, "file:line" or None) of each instruction of the kernel, in order; an unknown encoding has its reason in
-        parentheses as text. Without a symbol size it goes to the first s_endpgm."""
+        """(pc, text, "file:line" or None) of each instruction of the kernel, in order; an unknown encoding has its
+        reason in parentheses as text. Without a symbol size it goes to the first s_endpgm."""
         out = []
         pc, end = 0, self._info.code_bytes
         while not end or pc < end:
@@ -306,8 +305,8 @@ class Kernel:
     ) -> dict[str, Any]:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
-        args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device memory for
-        the call: copied in and, when writable, out), a NumPy scalar, bytes, an int, or None (a null pointer).
+        args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device
+        memory for the call: copied in and, when writable, out), a NumPy scalar, bytes, an int, or None (null pointer).
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
         Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
         if self._module._handle is None:
@@ -357,7 +356,7 @@ class Kernel:
         return bytes(out)
 
     def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list) -> bytes:
-        what = f"argument {arg.name or '+%d' % off} of kernel {self.name}" if arg else f"the value at offset {off}"
+        what = f"argument {arg.name or f'+{off}'} of kernel {self.name}" if arg else f"the value at offset {off}"
         dev = self._module._device
         if value is None:
             data = bytes(8)
@@ -379,8 +378,8 @@ class Kernel:
                 raise ValueError(f"{what}: {value} does not fit into {size} bytes") from None
         else:
             raise TypeError(
-                f"{what}: a {type(value).__name__} has no fixed size; pass device memory, a NumPy array or scalar, bytes, "
-                "an int or None"
+                f"{what}: a {type(value).__name__} has no fixed size; pass device memory, a NumPy array or scalar, "
+                "bytes, an int or None"
             )
         if arg and len(data) != arg.size:
             raise ValueError(f"{what} has {arg.size} bytes, the value has {len(data)}")

@@ -31,10 +31,10 @@ def _mode(fields: dict[str, int] | None) -> int:
 def execute(arch: str, code: bytes, state: dict[str, Any], checks: str = "none") -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
-    ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number: hex};
-    a vector register has 8 digits a lane, lane 0 first; from "a0" on also accumulation registers), ``lds`` (hex
-    bytes), ``mode`` ({field: value}). The result has the same keys; ``s`` and ``v`` hold all registers given and all
-    that changed. Raises SimulatorFault for an instruction that cannot run, ValueError for checks other than none
+    ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number:
+    hex}; a vector register has 8 digits a lane, lane 0 first; "a0", ... are accumulation registers), ``lds`` (hex
+    bytes), ``mode`` ({field: value}). The result has the same keys; ``s`` and ``v`` hold all registers given and
+    all that changed. Raises SimulatorFault for an instruction that cannot run, ValueError for checks other than none
     (a bare instruction has no program around it to check)."""
     if checks != "none":
         raise ValueError("the check names for bare instructions are: none")

@@ -1,0 +1,110 @@
+"""Runs Triton kernels through Triton's own launcher on CPU tensors; prints the greatest deviation from torch as JSON.
+
+Started by test_sim_triton.py with TRITON_LIBHIP_PATH set; arguments: names of the cases."""
+
+import ctypes
+import json
+import os
+import sys
+
+import torch
+import triton
+import triton.language as tl
+from triton.backends.amd.driver import HIPDriver, HIPLauncher, HIPUtils
+
+
+class CpuHip(HIPDriver):
+    def __init__(self):
+        self.utils = HIPUtils()
+        self.launcher_cls = HIPLauncher
+        self.get_current_stream = lambda device: 0
+        self.get_current_device = lambda: 0
+        self.set_current_device = lambda device: None
+
+    def get_active_torch_device(self):
+        return torch.device("cpu")
+
+
+triton.runtime.driver.set_active(CpuHip())
+
+
+@triton.jit
+def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.store(out + i, tl.load(x + i, m) + tl.load(y + i, m), m)
+
+
+@triton.jit
+def softmax_kernel(out, x, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + row * stride + i, i < n, other=-float("inf"))
+    e = tl.exp(v - tl.max(v, 0))
+    tl.store(out + row * stride + i, e / tl.sum(e, 0), i < n)
+
+
+@triton.jit
+def layer_norm_kernel(x, out, w, b, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    m = i < n
+    v = tl.load(x + row * stride + i, m, other=0.0)
+    mean = tl.sum(v, 0) / n
+    d = tl.where(m, v - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(d * d, 0) / n + eps)
+    tl.store(out + row * stride + i, d * rstd * tl.load(w + i, m) + tl.load(b + i, m), m)
+
+
+@triton.jit
+def matmul_kernel(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, K, BK):
+        x = tl.load(a + rm[:, None] * sa + (k + rk)[None, :], (rm[:, None] < M) & ((k + rk)[None, :] < K), other=0.0)
+        y = tl.load(b + (k + rk)[:, None] * sb + rn[None, :], ((k + rk)[:, None] < K) & (rn[None, :] < N), other=0.0)
+        acc += tl.dot(x, y)
+    tl.store(c + rm[:, None] * sc + rn[None, :], acc.to(tl.float16), (rm[:, None] < M) & (rn[None, :] < N))
+
+
+def add():
+    x, y = torch.randn(5000), torch.randn(5000)
+    out = torch.empty_like(x)
+    add_kernel[(triton.cdiv(5000, 1024),)](x, y, out, 5000, BLOCK=1024)
+    return (out - (x + y)).abs().max()
+
+
+def softmax():
+    x = torch.randn(17, 781)
+    out = torch.empty_like(x)
+    softmax_kernel[(17,)](out, x, x.stride(0), 781, BLOCK=1024)
+    return (out - torch.softmax(x, -1)).abs().max()
+
+
+def layer_norm():
+    x, w, b = torch.randn(9, 500), torch.randn(500), torch.randn(500)
+    out = torch.empty_like(x)
+    layer_norm_kernel[(9,)](x, out, w, b, x.stride(0), 500, 1e-5, BLOCK=512)
+    return (out - torch.nn.functional.layer_norm(x, (500,), w, b)).abs().max()
+
+
+def matmul():
+    m, n, k = 130, 96, 80
+    a, b = torch.randint(-4, 5, (m, k)).half(), torch.randint(-4, 5, (k, n)).half()
+    c = torch.empty(m, n, dtype=torch.float16)
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
+    matmul_kernel[grid](a, b, c, m, n, k, k, n, n, BM=64, BN=64, BK=32, num_warps=4)
+    return (c.float() - a.float() @ b.float()).abs().max()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    result = {name: float(globals()[name]()) for name in sys.argv[1:]}
+    lib = ctypes.CDLL(os.environ["TRITON_LIBHIP_PATH"])
+    launches, instructions = ctypes.c_uint64(), ctypes.c_uint64()
+    lib.tlsim_counters(None, ctypes.byref(launches), ctypes.byref(instructions))
+    result["launches"], result["instructions"] = launches.value, instructions.value
+    result["sync"] = lib.hipDeviceSynchronize()
+    print(json.dumps(result))
