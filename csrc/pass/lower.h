@@ -190,7 +190,7 @@ typedef struct LwMemOpts {
     TlVal iv;          /* source induction variable that goes to soffset; 0 = none */
     uint32_t inside;   /* bit t: tile dim t is known to lie inside */
     bool loose;        /* elements outside may hold anything (of the same tensor) */
-    bool even;         /* no access can reach the last element of the tensor by half a dword */
+    bool even;         /* no access can reach the last elements of the tensor by a part of a dword */
 } LwMemOpts;
 bool lw_global(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, LwGlobal *g);
 LwTile *lw_global_load(Lw *lw, const LwGlobal *g, TlVal soff, TlOp op);

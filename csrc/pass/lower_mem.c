@@ -148,18 +148,6 @@ is_outermost(const TlTypeInfo *bt, uint32_t bd)
     return bt->strides[bd] > inner;
 }
 
-static bool
-even_total(const TlTypeInfo *bt) /* dense: the whole is a multiple of 4 bytes */
-{
-    uint32_t es = tl_elem_bytes(bt->elem);
-    uint64_t div = es;
-    if (!(bt->flags & TL_BUF_DENSE))
-        return false;
-    for (uint32_t i = 0; i < bt->rank; i++)
-        div *= bt->shape[i] != TL_DYN ? (uint64_t)(bt->shape[i] & -bt->shape[i]) : (bt->dim_div[i] & -bt->dim_div[i]);
-    return div % 4 == 0 || div == 0;
-}
-
 /* Widest vector along tile dim t (unit stride in memory) that stays in the tensor. */
 static uint32_t
 vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t want, const LwMemOpts *o, bool masked,
@@ -175,7 +163,8 @@ vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t wan
             continue;
         if (!masked || (d % want == 0 && sdiv % want == 0))
             break;
-        bool dword_exact = es >= 4 || even_total(bt) || o->even;
+        uint32_t per = es < 4 ? 4 / es : 1; /* elements a dword: none may straddle the end of the tensor */
+        bool dword_exact = (d % per == 0 && sdiv % per == 0) || o->even;
         if (!store && o->loose && (bt->flags & TL_BUF_DENSE) && dword_exact)
             break;
         if (bt->rank == 1 && is_outermost(bt, bd) && es >= 4 && sdiv % want == 0)

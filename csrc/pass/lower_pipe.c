@@ -283,6 +283,27 @@ i64c(Lw *lw, int64_t v)
     return lw_int(lw, TL_ELEM_I64, v);
 }
 
+/* Rows of k that must follow a turn for its loads of rows of odd length: a vector may run on into the next row, and its
+ * dwords must not straddle the end of the tensor. */
+static int64_t
+slack(Pipe *p, TlOp load)
+{
+    Lw *lw = p->lw;
+    const TlTypeInfo *bt = tl_vtype(lw->ir, tl_opn(lw->ir, load)->in[0]);
+    uint32_t es = tl_elem_bytes(bt->elem), bd, at;
+    char kind;
+    if (es >= 4)
+        return 0;
+    for (uint32_t t = 0; t < 2; t++) {
+        lw_access_dim(lw->ir, load, t, &bd, &at, &kind);
+        LwAff a = lw_aff(lw, tl_opn(lw->ir, load)->in[at]);
+        int64_t d = bt->shape[bd] == TL_DYN ? bt->dim_div[bd] : bt->shape[bd];
+        if (bt->strides[bd] == 1 && !lw_aff_coef(&a, p->iv) && (d % (4 / es) || lw_aff_div(lw, &a) % (4 / es)))
+            return 4 / es - 1;
+    }
+    return 0;
+}
+
 /* Turns of the loop whose loads lie inside along k; *total gets all turns. i64. */
 static TlVal
 full_turns(Pipe *p, TlVal *total)
@@ -309,7 +330,7 @@ full_turns(Pipe *p, TlVal *total)
                 LwParam *pa = lw_param(lw, tl_opn(ir, o)->in[0]);
                 /* room = dim - cap - (start at the first turn); turns with room: floor(room / (co * step)) + 1 */
                 TlVal first = lw_bin(lw, TL_OP_add, lw_aff_emit(lw, &a, p->iv), lw_bin(lw, TL_OP_mul, lb, i64c(lw, co)));
-                TlVal room = lw_bin(lw, TL_OP_sub, lw_bin(lw, TL_OP_sub, pa->dim[bd], i64c(lw, tt.shape[t])), first);
+                TlVal room = lw_bin(lw, TL_OP_sub, lw_bin(lw, TL_OP_sub, pa->dim[bd], i64c(lw, tt.shape[t] + slack(p, o))), first);
                 TlVal k = lw_bin(lw, TL_OP_truncdiv, lw_bin(lw, TL_OP_add, room, i64c(lw, co * p->step)),
                                  i64c(lw, co * p->step));
                 k = lw_bin(lw, TL_OP_max, k, i64c(lw, 0));
