@@ -137,8 +137,10 @@ global_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n
         if (x &&
             !(write && (x->flags & SIM_EXT_READONLY))) /* outside the elements but mapped: data is there */
             v->ptr[l] = v->va[l];
-        else
+        else {
+            v->ptr[l] = (uint64_t)(uintptr_t)sim_zeros;
             v->ok &= ~(UINT64_C(1) << l);
+        }
     }
     return !bad || report_lanes(w, r, v, bad, n, write, unmapped != 0);
 }
