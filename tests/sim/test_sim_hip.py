@@ -261,8 +261,9 @@ m, f = load(sys.argv[1])
 a, b = (C.c_int32 * 64)(*range(64)), (C.c_int32 * 64)()
 p = P(); ok(hip.hipPointerGetAttribute(C.byref(p), 3, a))
 e = launch(f, (1, 1, 1), (64, 1, 1), p, C.cast(b, P), C.c_int32(1))
+got = list(b)
 wild = launch(f, (1, 1, 1), (64, 1, 1), P(0x10), C.cast(b, P), C.c_int32(1))
-print(json.dumps({"e": e, "same": p.value == C.addressof(a), "b": list(b), "wild": [wild, hip.hipDeviceSynchronize()]}))
+print(json.dumps({"e": e, "same": p.value == C.addressof(a), "b": got, "wild": [wild, hip.hipDeviceSynchronize()]}))
 """
     out, _ = run(body, add)
     assert out["e"] == 0 and out["same"] and out["b"] == [i + 1 for i in range(64)] and out["wild"] == [0, 700]

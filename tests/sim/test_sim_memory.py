@@ -18,16 +18,16 @@ PROBE = """
   v_mul_lo_u32 v1, v0, s7
   v_add_co_u32 v1, vcc, s6, v1
   v_ashrrev_i32 v2, 31, v1
-  v_mov_b32 v4, s5
-  v_add_co_u32 v3, vcc, s4, v1
-  v_addc_co_u32 v4, vcc, v4, v2, vcc
+  v_mov_b32 v5, s5
+  v_add_co_u32 v4, vcc, s4, v1
+  v_addc_co_u32 v5, vcc, v5, v2, vcc
   {op}
   s_waitcnt vmcnt(0)
 """
 PROBE_ARGS = (BUF, Arg(4), Arg(4))
-READ1 = PROBE.format(op="global_load_ubyte v5, v[3:4], off")
-READ16 = PROBE.format(op="global_load_dwordx4 v[8:11], v[3:4], off")
-WRITE4 = PROBE.format(op="global_store_dword v[3:4], v0, off")
+READ1 = PROBE.format(op="global_load_ubyte v6, v[4:5], off")
+READ16 = PROBE.format(op="global_load_dwordx4 v[8:11], v[4:5], off")
+WRITE4 = PROBE.format(op="global_store_dword v[4:5], v0, off")
 
 
 @pytest.fixture(scope="module")
