@@ -498,6 +498,14 @@ check_nothing(TlVerifier *v, TlOp o)
 }
 
 static void
+check_barrier(TlVerifier *v, TlOp o)
+{
+    const char *scope = tl_attr_str(v->ir, o, "scope", "lds");
+    if (!one_of(scope, "lds all"))
+        tl_fault(v, o, "no scope \"%s\"", scope);
+}
+
+static void
 check_assert(TlVerifier *v, TlOp o)
 {
     if (!is_scalar(in_i(v, o, 0), TL_ELEM_I1))
@@ -824,7 +832,7 @@ static const CheckFn checks[TL_OP__COUNT] = {
     [TL_OP_fill] = check_fill,
     [TL_OP_valid] = check_valid,
     [TL_OP_dot] = check_dot,
-    [TL_OP_barrier] = check_nothing,
+    [TL_OP_barrier] = check_barrier,
     [TL_OP_assert] = check_assert,
     [TL_OP_grid] = check_grid,
     [TL_OP_element] = check_element,
