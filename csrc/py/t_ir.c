@@ -746,6 +746,44 @@ op_table(void)
     return d;
 }
 
+/* occupancy(target, vgprs, agprs, lds, waves) -> {"workgroups", "waves_per_simd", "limit"} */
+static PyObject *
+occupancy(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *name;
+    unsigned vgprs, agprs, lds, waves;
+    if (!PyArg_ParseTuple(args, "sIIII:occupancy", &name, &vgprs, &agprs, &lds, &waves))
+        return NULL;
+    const TlTarget *t = tl_target_by_name(name);
+    if (!t) {
+        PyErr_Format(PyExc_ValueError, "unknown target %s; known: %s", name, tl_target_names());
+        return NULL;
+    }
+    TlOccupancy o = tl_occupancy(t, vgprs, agprs, lds, waves ? waves : 1);
+    return Py_BuildValue("{sIsIss}", "workgroups", o.workgroups, "waves_per_simd", o.waves_per_simd, "limit",
+                         tl_limit_name(o.limit));
+}
+
+/* target_info(name) -> {"name", "wave", "lds_max", ...} or None */
+static PyObject *
+target_info(PyObject *Py_UNUSED(module), PyObject *arg)
+{
+    const char *name = PyUnicode_AsUTF8(arg);
+    if (!name)
+        return NULL;
+    const TlTarget *t = tl_target_by_name(name);
+    if (!t)
+        Py_RETURN_NONE;
+    return Py_BuildValue("{sssssIsIsI}", "name", t->name, "products", t->products, "wave", (unsigned)t->wave,
+                         "lds_max", t->lds_max, "units", (unsigned)t->units);
+}
+
+static PyMethodDef functions[] = {
+    {"occupancy", occupancy, METH_VARARGS, "occupancy(target, vgprs, agprs, lds, waves) -> dict"},
+    {"target_info", target_info, METH_O, "target_info(name) -> dict, or None for an unknown chip"},
+    {0},
+};
+
 int
 tl_py_ir_exec(PyObject *module)
 {
@@ -753,8 +791,13 @@ tl_py_ir_exec(PyObject *module)
     st->ir_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &ir_spec, NULL);
     if (!st->ir_type || PyModule_AddType(module, st->ir_type) < 0)
         return -1;
-    PyObject *ops = op_table();
-    int rc = ops ? PyModule_AddObjectRef(module, "OPS", ops) : -1;
+    PyObject *targets = PyUnicode_FromString(tl_target_names());
+    PyObject *ops = targets ? op_table() : NULL;
+    int rc = PyModule_AddFunctions(module, functions) == 0 && ops &&
+                     PyModule_AddObjectRef(module, "TARGETS", targets) == 0
+                 ? PyModule_AddObjectRef(module, "OPS", ops)
+                 : -1;
+    Py_XDECREF(targets);
     Py_XDECREF(ops);
     return rc;
 }

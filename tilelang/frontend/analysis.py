@@ -1,0 +1,210 @@
+"""Facts about a function's names: which reads may find no value, and which names are live after a statement."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def target_names(node: ast.AST) -> set[str]:
+    """Names that an assignment target binds."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
+
+
+def assigned(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names bound by statements (not in nested functions; comprehension variables are their own)."""
+    out: set[str] = set()
+    todo = list(nodes)
+    while todo:
+        n = todo.pop()
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            out.add(n.name)
+        elif isinstance(n, ast.Lambda):
+            continue
+        elif isinstance(n, ast.comprehension):
+            todo += [n.iter, *n.ifs]
+        elif isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)):
+            out.add(n.id)
+        else:
+            todo += ast.iter_child_nodes(n)
+    return out
+
+
+def loaded(node: ast.AST | None) -> set[str]:
+    """Names read anywhere in it, nested functions included."""
+    if node is None:
+        return set()
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def walrus(node: ast.AST) -> set[str]:
+    return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+
+
+class Definite:
+    """Marks the reads of local names that some path reaches without an assignment: ``unsure`` holds ids of Name nodes."""
+
+    def __init__(self, local: set[str], params: set[str]) -> None:
+        self.local = local
+        self.unsure: set[int] = set()
+        self.known = set(params)
+
+    def run(self, body: list[ast.stmt]) -> bool:
+        """Whether the end of the body can be reached."""
+        return self.block(body)
+
+    def block(self, body: list[ast.stmt]) -> bool:
+        for s in body:
+            if not self.stmt(s):
+                return False
+        return True
+
+    def read(self, node: ast.AST | None) -> None:
+        """An expression, in evaluation order as far as assignments inside it matter."""
+        if node is None:
+            return
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id in self.local and node.id not in self.known:
+                self.unsure.add(id(node))
+            return
+        if isinstance(node, ast.NamedExpr):
+            self.read(node.value)
+            self.known.add(node.target.id)
+            return
+        if isinstance(node, (ast.BoolOp, ast.IfExp)):
+            parts = node.values if isinstance(node, ast.BoolOp) else [node.test, node.body, node.orelse]
+            self.read(parts[0])
+            before = set(self.known)
+            for p in parts[1:]:
+                self.read(p)
+            self.known = before
+            return
+        if isinstance(node, COMPREHENSIONS):
+            before = set(self.known)
+            for g in node.generators:
+                self.read(g.iter)
+                self.known |= target_names(g.target)
+                for c in g.ifs:
+                    self.read(c)
+            for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                self.read(part)
+            self.known = before
+            return
+        if isinstance(node, ast.Lambda):
+            return  # runs later; its reads are Python's own
+        for child in ast.iter_child_nodes(node):
+            self.read(child)
+
+    def stmt(self, s: ast.stmt) -> bool:
+        """Whether control goes on after it."""
+        if isinstance(s, (ast.Return, ast.Raise)):
+            for child in ast.iter_child_nodes(s):
+                self.read(child)
+            return False
+        if isinstance(s, (ast.Break, ast.Continue)):
+            return False
+        if isinstance(s, ast.If):
+            self.read(s.test)
+            before = set(self.known)
+            a = self.block(s.body)
+            after = self.known
+            self.known = before
+            b = self.block(s.orelse)
+            if a and b:
+                self.known = self.known & after
+            elif a:
+                self.known = after
+            return a or b
+        if isinstance(s, (ast.For, ast.While)):
+            self.read(s.iter if isinstance(s, ast.For) else s.test)
+            before = set(self.known)
+            if isinstance(s, ast.For):
+                self.known |= target_names(s.target)
+            self.block(s.body)
+            self.known = before
+            return True
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            self.known.add(s.name)
+            return True
+        if isinstance(s, ast.Assign):
+            self.read(s.value)
+            for t in s.targets:
+                self.read(t)
+                self.known |= target_names(t)
+            return True
+        if isinstance(s, (ast.AugAssign, ast.AnnAssign)):
+            if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name) and s.target.id not in self.known:
+                self.unsure.add(id(s.target))
+            self.read(s.value)
+            self.read(s.target)
+            if s.value is not None:
+                self.known |= target_names(s.target)
+            return True
+        if isinstance(s, ast.Delete):
+            for t in s.targets:
+                self.known -= target_names(t)
+            return True
+        for child in ast.iter_child_nodes(s):
+            self.read(child)
+        return True
+
+
+class Liveness:
+    """Sets ``live_after`` on If, For and While, ``live_head`` on loops, ``live_else`` on If."""
+
+    def __init__(self, always: set[str]) -> None:
+        self.always = always
+
+    def block(self, body: list[ast.stmt], after: set[str]) -> set[str]:
+        live = after
+        for s in reversed(body):
+            live = self.stmt(s, live)
+        return live
+
+    def stmt(self, s: ast.stmt, after: set[str]) -> set[str]:
+        if isinstance(s, ast.If):
+            s.live_after = after | self.always  # type: ignore[attr-defined]
+            other = self.block(s.orelse, after)
+            s.live_else = other | self.always  # type: ignore[attr-defined]
+            return self.block(s.body, after) | other | loaded(s.test)
+        if isinstance(s, ast.For):
+            bound = target_names(s.target)
+            head = set(after)
+            for _ in range(3):
+                head = after | (self.block(s.body, head) - bound)
+            self.block(s.body, head)
+            s.live_after = after | self.always  # type: ignore[attr-defined]
+            s.live_head = head | self.always  # type: ignore[attr-defined]
+            return head | loaded(s.iter)
+        if isinstance(s, ast.While):
+            bound = walrus(s.test)
+            read = loaded(s.test) - bound
+            head = read | (after - bound)
+            for _ in range(3):
+                inner = self.block(s.body, head)
+                head = read | ((after | inner) - bound)
+            s.live_after = after | self.always  # type: ignore[attr-defined]
+            s.live_head = head | after | self.block(s.body, head) | self.always  # type: ignore[attr-defined]
+            return head
+        if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return (after - {s.name}) | loaded(s)
+        if isinstance(s, ast.AugAssign):
+            return after | loaded(s.value) | loaded(s.target) | target_names(s.target)
+        if isinstance(s, (ast.Assign, ast.AnnAssign)):
+            targets = s.targets if isinstance(s, ast.Assign) else [s.target]
+            plain = {t for node in targets for t in target_names(node)} if s.value is not None else set()
+            reads = loaded(s.value).union(*(loaded(t) for t in targets))
+            return (after - plain) | reads
+        return after | loaded(s)
+
+
+def nested_reads(fn: ast.FunctionDef) -> set[str]:
+    """Names that functions and lambdas inside of `fn` read: they may be called at any time."""
+    out: set[str] = set()
+    for n in ast.walk(fn):
+        if n is not fn and isinstance(n, (ast.FunctionDef, ast.Lambda)):
+            out |= loaded(n)
+    return out

@@ -1,0 +1,231 @@
+"""The source of a Python function, its names, and its rewritten form."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import threading
+import types
+from typing import Any
+
+from ..errors import CompileError
+from .analysis import COMPREHENSIONS, assigned, target_names
+from .base import PLACES, NOWHERE, Place
+from .rewrite import TABLE, TL, Refusal, rewrite
+
+NO_SOURCE = (
+    "put the kernel into a file or a notebook cell; code made by exec() needs its text in linecache.cache under the file name "
+    "that compile() was given"
+)
+
+
+class Source:
+    """Source of one function, taken when it is defined: the file may be edited, or the cell run again, later."""
+
+    def __init__(self, fn: types.FunctionType, is_kernel: bool) -> None:
+        self.fn = fn
+        self.is_kernel = is_kernel
+        self.file = fn.__code__.co_filename
+        self.first = fn.__code__.co_firstlineno
+        self.lines: list[str] = []
+        linecache.checkcache(self.file)
+        lines = linecache.getlines(self.file, fn.__globals__)
+        if 0 < self.first <= len(lines):
+            try:
+                self.lines = inspect.getblock(lines[self.first - 1 :])
+            except (SyntaxError, IndentationError):
+                self.lines = lines[self.first - 1 :]
+        self.lock = threading.Lock()
+        self.code: types.CodeType | None = None
+        self.table: list[Any] = []
+        self._tree: ast.FunctionDef | None = None
+        self._free: dict[str, ast.Name] | None = None
+        self._paths: list[tuple[str, ...]] = []
+
+    @property
+    def place(self) -> Place:
+        """Of the `def` line."""
+        line = self.first
+        for i, text in enumerate(self.lines):
+            if text.lstrip().startswith("def "):
+                line = self.first + i
+                col = len(text) - len(text.lstrip()) + 1
+                return (self.file, line, col, len(text.rstrip()) + 1)
+        return (self.file, line, 0, 0)
+
+    def parse(self) -> ast.FunctionDef:
+        """A fresh tree with the file's line numbers and columns."""
+        name = self.fn.__code__.co_name
+        if not self.lines:
+            raise CompileError(
+                f"the source of {self.fn.__name__} is not available: Python kept no text for {self.file!r}, line {self.first}",
+                self.file,
+                self.first,
+                hint=NO_SOURCE,
+                code="NO_SOURCE",
+            )
+        text = "".join(self.lines)
+        indented = text[:1].isspace()
+        try:
+            tree = ast.parse("if 1:\n" + text if indented else text)
+        except SyntaxError as e:
+            raise CompileError(
+                f"the source of {name} cannot be read: {e.msg}", self.file, self.first, hint=NO_SOURCE, code="NO_SOURCE"
+            ) from e
+        ast.increment_lineno(tree, self.first - 1 - indented)
+        body: Any = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
+        node = body[0]
+        if isinstance(node, ast.AsyncFunctionDef):
+            Refusal(self.file, self.lines, self.first).fail(node, "`async` is refused in a kernel", "use a plain function")
+        if not isinstance(node, ast.FunctionDef) or node.name != name:
+            raise CompileError(
+                f"the text of {self.file!r} at line {self.first} is not the source of {name}: it changed since",
+                self.file,
+                self.first,
+                hint="run the definition again" if node is not None else NO_SOURCE,
+                code="NO_SOURCE",
+            )
+        return node
+
+    # -- names --
+
+    def tree(self) -> ast.FunctionDef:
+        """The tree as written (not to be changed)."""
+        if self._tree is None:
+            self._tree = self.parse()
+        return self._tree
+
+    def free_names(self) -> dict[str, ast.Name]:
+        """Names that the body reads and does not bind, with their first place."""
+        if self._free is None:
+            free: dict[str, ast.Name] = {}
+            paths: dict[tuple[str, ...], None] = {}
+            tree = self.tree()
+            bound = assigned(tree.body) | {a.arg for a in all_args(tree.args)}
+            for s in tree.body:
+                find_free(s, bound, free, paths)
+            self._free = free
+            self._paths = list(paths)
+        return self._free
+
+    def paths(self) -> list[tuple[str, ...]]:
+        """The free names with the attributes that are read of them: ("tl", "float32")."""
+        self.free_names()
+        return self._paths
+
+    def name_place(self, ident: str) -> Place:
+        node = self.free_names().get(ident)
+        if node is None:
+            return self.place
+        line, col, end = Refusal(self.file, self.lines, self.first).column(node)
+        return (self.file, line, col, end)
+
+    # -- the rewritten function --
+
+    def compiled(self) -> types.CodeType:
+        """Code of the rewritten function; made once."""
+        with self.lock:
+            if self.code is None:
+                tree = self.parse() if self._tree is None or self._free is None else self.parse()
+                self._refuse_signature(tree)
+                new, self.table = rewrite(tree, self.file, self.lines, self.first, self.is_kernel)
+                new.args.defaults = [ast.copy_location(ast.Constant(None), new) for _ in new.args.defaults]
+                new.args.kw_defaults = [
+                    None if d is None else ast.copy_location(ast.Constant(None), new) for d in new.args.kw_defaults
+                ]
+                module = ast.Module([new], [])
+                code = compile(module, self.file, "exec", dont_inherit=True)
+                found = next(c for c in code.co_consts if isinstance(c, types.CodeType))
+                if sys.version_info < (3, 11):
+                    self._columns(found, new)
+                self.code = found
+            return self.code
+
+    def _refuse_signature(self, tree: ast.FunctionDef) -> None:
+        refuse = Refusal(self.file, self.lines, self.first)
+        args = tree.args
+        if self.is_kernel:
+            for a in (args.vararg, args.kwarg):
+                if a is not None:
+                    refuse.fail(a, f"*{a.arg} in the signature of a kernel is refused", "name each parameter")
+        for d in [*args.defaults, *(d for d in args.kw_defaults if d)]:
+            if isinstance(d, (ast.List, ast.Dict, ast.Set, *COMPREHENSIONS)):
+                refuse.fail(d, "a mutable default is refused", "use a tuple or None")
+
+    def _columns(self, code: types.CodeType, tree: ast.AST) -> None:
+        """Python 3.10 has no positions in code objects: the leftmost node of a line stands for it."""
+        table: dict[int, Place] = {}
+        refuse = Refusal(self.file, self.lines, self.first)
+        for n in ast.walk(tree):
+            if isinstance(n, (ast.expr, ast.stmt)) and hasattr(n, "lineno"):
+                line, col, end = refuse.column(n)
+                if line not in table or (col, -end) < (table[line][2], -table[line][3]):
+                    table[line] = (self.file, line, col, end)
+        todo = [code]
+        while todo:
+            c = todo.pop()
+            PLACES.set_columns(c, table)
+            todo += [x for x in c.co_consts if isinstance(x, types.CodeType)]
+
+    def function(self, trace: Any, names: dict[str, Any]) -> types.FunctionType:
+        """The rewritten function for one trace; `names` holds the captured names' values."""
+        code = self.compiled()
+        scope = dict(names)
+        scope[TL] = trace
+        scope[TABLE] = self.table
+        scope["__builtins__"] = __builtins__
+        scope["__name__"] = self.fn.__globals__.get("__name__", "")
+        f = types.FunctionType(code, scope, self.fn.__name__, self.fn.__defaults__)
+        f.__kwdefaults__ = self.fn.__kwdefaults__
+        return f
+
+
+def all_args(a: ast.arguments) -> list[ast.arg]:
+    return [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x is not None)]
+
+
+def find_free(node: ast.AST, bound: set[str], free: dict[str, ast.Name], paths: dict[tuple[str, ...], None]) -> None:
+    """Collects free names and attribute paths in reading order."""
+    if isinstance(node, ast.Attribute):
+        attrs = [node.attr]
+        base: ast.expr = node.value
+        while isinstance(base, ast.Attribute):
+            attrs.append(base.attr)
+            base = base.value
+        if isinstance(base, ast.Name):
+            if base.id not in bound:
+                free.setdefault(base.id, base)
+                paths[(base.id, *reversed(attrs))] = None
+            return
+        find_free(base, bound, free, paths)
+        return
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load) and node.id not in bound:
+            free.setdefault(node.id, node)
+            paths[(node.id,)] = None
+        return
+    if isinstance(node, ast.Lambda):
+        inner = bound | {a.arg for a in all_args(node.args)}
+        for d in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
+            find_free(d, bound, free, paths)
+        find_free(node.body, inner, free, paths)
+        return
+    if isinstance(node, ast.FunctionDef):
+        inner = bound | assigned(node.body) | {a.arg for a in all_args(node.args)}
+        for d in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
+            find_free(d, bound, free, paths)
+        for s in node.body:
+            find_free(s, inner, free, paths)
+        return
+    if isinstance(node, COMPREHENSIONS):
+        inner = bound | {n for g in node.generators for n in target_names(g.target)}
+        for child in ast.iter_child_nodes(node):
+            find_free(child, inner, free, paths)
+        return
+    for child in ast.iter_child_nodes(node):
+        find_free(child, bound, free, paths)
+
+
+__all__ = ["NOWHERE", "Source"]
