@@ -164,6 +164,33 @@ lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r
 }
 
 bool
+lw_when_begin(Lw *lw, TlVal cond, LwRegion *r)
+{
+    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor};
+    r->op = lw_op(lw, TL_OP_if, &cond, 1, NULL, 0);
+    TlBlock yes = r->op ? add_region(lw, r->op) : 0, no = yes ? add_region(lw, r->op) : 0;
+    if (!no)
+        return false;
+    lw->b.before = 0;
+    lw->b.block = no;
+    if (!lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0))
+        return false;
+    lw->b.block = yes;
+    if (!lw->anchor)
+        lw->anchor = r->op;
+    return true;
+}
+
+bool
+lw_when_end(Lw *lw, LwRegion *r)
+{
+    bool ok = lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0) != 0;
+    lw->b = r->save;
+    lw->anchor = r->anchor;
+    return ok;
+}
+
+bool
 lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n)
 {
     if (!r->op)
@@ -504,18 +531,9 @@ lower_op(Lw *lw, TlOp o)
         return true;
     if (n.code == TL_OP_assert) {
         TlVal c = lw_scalar(lw, n.in[0]);
-        TlOp f = c ? lw_op(lw, TL_OP_if, &c, 1, NULL, 0) : 0;
-        TlBuilder save = lw->b;
-        TlBlock yes = f ? add_region(lw, f) : 0, no = yes ? add_region(lw, f) : 0;
-        if (!no)
-            return false;
-        lw->b.before = 0;
-        lw->b.block = yes;
-        bool ok = lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
-        lw->b.block = no;
-        ok = ok && lw_op(lw, TL_OP_trap, NULL, 0, NULL, 0) && lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
-        lw->b = save;
-        return ok;
+        c = c ? lw_bin(lw, TL_OP_xor, c, lw_int(lw, TL_ELEM_I1, 1)) : 0;
+        LwRegion r;
+        return c && lw_when_begin(lw, c, &r) && lw_op(lw, TL_OP_trap, NULL, 0, NULL, 0) && lw_when_end(lw, &r);
     }
     if (n.nres == 1 && tl_vtype(ir, n.res[0])->kind == TL_TY_TILE && (tl_op_row(n.code)->traits & TL_T_PURE))
         return lower_tile_op(lw, o);

@@ -173,6 +173,12 @@ bool lw_blocked_for(Lw *lw, TlType tile, uint32_t minor, uint32_t elem_bytes, ui
 uint32_t lw_mem_minor(Lw *lw, TlOp access); /* tile dim with unit stride in memory */
 
 /* ---- lower_mem.c */
+typedef struct LwRegion { /* an `if` being built around tiles; op 0: no condition, nothing to do */
+    TlOp op, anchor;
+    TlBuilder save;
+    TlVal *old; /* chunk values before */
+    uint32_t n;
+} LwRegion;
 typedef struct LwGlobal { /* a global access made ready */
     TlVal rsrc;
     uint32_t vec;       /* elements an access */
@@ -181,6 +187,8 @@ typedef struct LwGlobal { /* a global access made ready */
     uint32_t *imm;
     uint32_t *of;       /* register vector -> access (free register bits share one) */
     uint32_t nvec;
+    bool wide;          /* 64-bit addresses: addr and cond instead of rsrc, voff and imm */
+    TlVal *addr, *cond; /* ptr of each access; i1 or 0 = always */
     TlElem elem;
     TlLayout lay;
     int64_t iv_stride;  /* bytes the address moves per unit of the induction variable; -1: not constant */
@@ -195,6 +203,10 @@ typedef struct LwMemOpts {
 bool lw_global(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, LwGlobal *g);
 LwTile *lw_global_load(Lw *lw, const LwGlobal *g, TlVal soff, TlOp op);
 TlVal lw_global_load_one(Lw *lw, const LwGlobal *g, TlVal soff, uint32_t access);
+bool lw_global_store_one(Lw *lw, const LwGlobal *g, uint32_t access, TlVal v);
+/* Begins an `if` without results at the current place: what follows goes into it. */
+bool lw_when_begin(Lw *lw, TlVal cond, LwRegion *r);
+bool lw_when_end(Lw *lw, LwRegion *r);
 bool lw_store_global(Lw *lw, TlOp op);
 bool lw_scalar_load(Lw *lw, TlOp op);
 /* Extent of what a load gives; dims in the mask `skip` are taken to be inside. */
@@ -235,12 +247,6 @@ uint32_t lw_frag_reg(const LwDotPlan *p, uint32_t f, uint32_t mt, uint32_t nt, u
 TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 
 /* ---- lower.c */
-typedef struct LwRegion { /* an `if` being built around tiles; op 0: no condition, nothing to do */
-    TlOp op, anchor;
-    TlBuilder save;
-    TlVal *old; /* chunk values before */
-    uint32_t n;
-} LwRegion;
 bool lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r);
 bool lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n);
 bool lw_loop_exts(Lw *lw, TlOp loop);

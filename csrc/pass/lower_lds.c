@@ -175,34 +175,15 @@ lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t)
 {
     LwTile *w = lw_tile_rechunk(lw, t, a->split.vec);
     TlVal owner = lw_owner(lw, &a->lay);
-    TlBuilder save = lw->b;
-    TlOp saved_anchor = lw->anchor, cond = 0;
-    if (!w)
+    LwRegion r;
+    if (!w || (owner && !lw_when_begin(lw, owner, &r)))
         return false;
     uint32_t free_regs = tl_layout_free_of(&a->lay, TL_DIM_REG);
-    if (owner) {
-        cond = lw_op(lw, TL_OP_if, &owner, 1, NULL, 0);
-        if (!cond)
-            return false;
-        TlBlock yes = tl_block_new(lw->ir, lw->dst, cond), no = tl_block_new(lw->ir, lw->dst, cond);
-        if (!yes || !no)
-            return false;
-        lw->b.block = no, lw->b.before = 0;
-        lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
-        lw->b.block = yes;
-        if (!lw->anchor)
-            lw->anchor = cond;
-    }
     bool ok = true;
     for (uint32_t i = 0; i < w->nchunk && ok; i++)
         if (!((i * w->chunk) & free_regs))
             ok = lw_lds_write_one(lw, s, a, i, w->v[i]);
-    if (owner) {
-        ok = ok && lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0);
-        lw->b = save;
-        lw->anchor = saved_anchor;
-    }
-    return ok;
+    return ok && (!owner || lw_when_end(lw, &r));
 }
 
 static void

@@ -165,23 +165,25 @@ vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t wan
             break;
         uint32_t per = es < 4 ? 4 / es : 1; /* elements a dword: none may straddle the end of the tensor */
         bool dword_exact = (d % per == 0 && sdiv % per == 0) || o->even;
-        if (!store && o->loose && (bt->flags & TL_BUF_DENSE) && dword_exact)
+        if (!store && o->loose && (bt->flags & TL_BUF_DENSE) && dword_exact && !(bt->flags & TL_BUF_BIG))
             break;
-        if (bt->rank == 1 && is_outermost(bt, bd) && es >= 4 && sdiv % want == 0)
+        if (bt->rank == 1 && is_outermost(bt, bd) && es >= 4 && sdiv % want == 0 && !(bt->flags & TL_BUF_BIG))
             break; /* dropped dword by dword */
     }
     return want;
 }
 
-/* base pointer + uniform part, and the bytes that are left from there */
+/* base pointer + uniform part (ptr), and the bytes that are left from there (i64); *ok: whether plain indices lie
+ * inside (0: they do) */
 static TlVal
-make_rsrc(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem)
+base_of(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem, TlVal *left, TlVal *ok)
 {
     TlIr *ir = lw->ir;
     const char *d = access_dims(ir, op);
     uint32_t at = tl_opn(ir, op)->code == TL_OP_store ? 2 : 1;
     int64_t es = tl_elem_bytes(elem), v;
-    TlVal u = lw_int(lw, TL_ELEM_I64, 0), ok = 0;
+    TlVal u = lw_int(lw, TL_ELEM_I64, 0);
+    *ok = 0;
     const TlTypeInfo *bt = tl_vtype(ir, tl_opn(ir, op)->in[0]);
     for (uint32_t i = 0; d[i]; i++) {
         LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
@@ -193,22 +195,28 @@ make_rsrc(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem)
             if (!in) {
                 TlVal c = lw_bin(lw, TL_OP_and, lw_bin(lw, TL_OP_ge, s, lw_int(lw, TL_ELEM_I64, 0)),
                                  lw_bin(lw, TL_OP_lt, s, p->dim[i]));
-                ok = ok ? lw_bin(lw, TL_OP_and, ok, c) : c;
+                *ok = *ok ? lw_bin(lw, TL_OP_and, *ok, c) : c;
             }
         }
         at += d[i] == 'e' ? 2 : 1;
     }
     u = lw_bin(lw, TL_OP_mul, u, lw_int(lw, TL_ELEM_I64, es));
-    TlVal left = lw_bin(lw, TL_OP_sub, p->bytes, u);
+    *left = lw_bin(lw, TL_OP_sub, p->bytes, u);
+    if (lw_is_const(lw, u, &v) && !v)
+        return p->ptr;
+    return lw_pure(lw, TL_OP_ptr_add, tl_type_kind(ir, TL_TY_PTR), (TlVal[]){p->ptr, u}, 2, NULL, 0);
+}
+
+static TlVal
+make_rsrc(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem)
+{
+    TlVal left, ok, base = base_of(lw, op, p, o, elem, &left, &ok);
     left = lw_bin(lw, TL_OP_min, left, lw_int(lw, TL_ELEM_I64, MAX_RECORDS));
     left = lw_bin(lw, TL_OP_max, left, lw_int(lw, TL_ELEM_I64, 0));
     if (ok)
         left = lw_sel(lw, ok, left, lw_int(lw, TL_ELEM_I64, 0));
-    TlVal base = p->ptr;
-    if (!lw_is_const(lw, u, &v) || v)
-        base = lw_pure(lw, TL_OP_ptr_add, tl_type_kind(ir, TL_TY_PTR), (TlVal[]){base, u}, 2, NULL, 0);
-    return lw_pure(lw, TL_OP_make_rsrc, tl_type_kind(ir, TL_TY_RSRC), (TlVal[]){base, lw_cast(lw, left, TL_ELEM_I32)}, 2,
-                   NULL, 0);
+    return lw_pure(lw, TL_OP_make_rsrc, tl_type_kind(lw->ir, TL_TY_RSRC),
+                   (TlVal[]){base, lw_cast(lw, left, TL_ELEM_I32)}, 2, NULL, 0);
 }
 
 typedef struct Masks {
@@ -314,15 +322,46 @@ lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGloba
     return true;
 }
 
+/* The same with 64-bit addresses (tensors of 2^31 bytes or more, negative strides): an address an access, and a
+ * condition instead of the range rule. */
 static bool
-refuse_big(Lw *lw, TlOp op, const TlTypeInfo *bt)
+wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, const LwMemOpts *o, LwGlobal *g)
 {
-    for (uint32_t i = 0; i < bt->rank; i++)
-        if (bt->strides[i] != TL_DYN && bt->strides[i] < 0)
-            return !lw_fail(lw, op, TL_E_UNSUPPORTED, "a tensor with a negative stride is not supported yet");
-    if (bt->flags & TL_BUF_BIG)
-        return !lw_fail(lw, op, TL_E_UNSUPPORTED, "a tensor of 2^31 bytes or more is not supported yet");
-    return false;
+    TlVal left, ok, base = base_of(lw, op, p, o, g->elem, &left, &ok), lane[LW_MAX_RANK], scale[LW_MAX_RANK];
+    TlVal off = lw_int(lw, TL_ELEM_I64, 0);
+    TlVal owner = tl_opn(lw->ir, op)->code == TL_OP_store ? lw_owner(lw, &g->lay) : 0;
+    g->wide = true;
+    g->addr = TL_NEW_N(lw->arena, TlVal, g->nvec);
+    g->cond = TL_NEW_N(lw->arena, TlVal, g->nvec);
+    g->of = TL_NEW_N(lw->arena, uint32_t, g->nvec);
+    if (!g->addr || !g->cond || !g->of)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    for (uint32_t t = 0; t < rank; t++) {
+        uint32_t bd, at;
+        char kind;
+        lw_access_dim(lw->ir, op, t, &bd, &at, &kind);
+        lane[t] = lw_lane_coord(lw, &g->lay, (TlDim)(TL_DIM_0 + t), false);
+        scale[t] = lw_bin(lw, TL_OP_mul, p->stride[bd], lw_int(lw, TL_ELEM_I64, tl_elem_bytes(g->elem)));
+        off = lw_bin(lw, TL_OP_add, off, lw_bin(lw, TL_OP_mul, lw_cast(lw, lane[t], TL_ELEM_I64), scale[t]));
+    }
+    for (uint32_t i = 0; i < g->nvec; i++) {
+        TlVal a = off, c = lane_mask(lw, m, rank, &g->lay, i * g->vec, lane);
+        for (uint32_t t = 0; t < rank; t++) {
+            uint32_t rc = tl_layout_at(&g->lay, i * g->vec, 0, 0, (TlDim)(TL_DIM_0 + t));
+            a = lw_bin(lw, TL_OP_add, a, lw_bin(lw, TL_OP_mul, scale[t], lw_int(lw, TL_ELEM_I64, rc)));
+        }
+        if (owner)
+            c = c ? lw_bin(lw, TL_OP_and, c, owner) : owner;
+        if (ok)
+            c = c ? lw_bin(lw, TL_OP_and, c, ok) : ok;
+        g->of[i] = i;
+        g->cond[i] = c;
+        g->addr[i] = lw_pure(lw, TL_OP_ptr_add, tl_type_kind(lw->ir, TL_TY_PTR), (TlVal[]){base, a}, 2, NULL, 0);
+        if (!g->addr[i])
+            return false;
+    }
+    g->nacc = g->nvec;
+    return true;
 }
 
 static bool
@@ -336,7 +375,7 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
     LwParam *p = lw_param(lw, buf);
     LwExt ext;
     Masks m = {0};
-    if (!p || refuse_big(lw, op, &bt) || !lw_access_ext(lw, op, o->inside, &ext))
+    if (!p || !lw_access_ext(lw, op, o->inside, &ext))
         return false;
     *g = (LwGlobal){.elem = bt.elem, .lay = *l, .vec = 1, .iv_stride = 0};
     for (uint32_t t = 0; t < rank; t++) {
@@ -344,7 +383,7 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
         char kind;
         lw_access_dim(ir, op, t, &bd, &at, &kind);
         bool inside = (o->inside >> t) & 1;
-        bool drops = kind == 's' && is_outermost(&bt, bd);
+        bool drops = kind == 's' && is_outermost(&bt, bd) && !(bt.flags & TL_BUF_BIG);
         if (!inside) {
             m.lo[t] = ext.lo[t];
             m.hi[t] = drops ? 0 : ext.hi[t];
@@ -373,6 +412,8 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
         }
     }
     g->nvec = (1u << tl_layout_in_bits(l, TL_DIM_REG)) / g->vec;
+    if (bt.flags & TL_BUF_BIG)
+        return wide_addresses(lw, op, p, rank, &m, o, g);
     g->rsrc = make_rsrc(lw, op, p, o, bt.elem);
     return g->rsrc && lane_offsets(lw, op, p, rank, &m, g);
 }
@@ -383,9 +424,64 @@ lw_global(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, LwGlobal *g)
     return global_common(lw, op, l, o, NULL, g);
 }
 
+/* A load that only some lanes do; the others get 0. */
+static TlVal
+wide_load(Lw *lw, const LwGlobal *g, uint32_t access)
+{
+    TlType t = tl_type_vec(lw->ir, g->elem, g->vec);
+    TlOp branch = 0;
+    TlBuilder save = lw->b;
+    TlOp anchor = lw->anchor;
+    if (g->cond[access]) {
+        TlBuilder top = {lw->ir, lw->entry, tl_blockn(lw->ir, lw->entry)->first, {0}};
+        TlVal zero = tl_elem_is_float(g->elem) ? tl_const_float(&top, t, 0.0) : tl_const_int(&top, t, 0);
+        branch = lw_op(lw, TL_OP_if, &g->cond[access], 1, &t, 1);
+        TlBlock yes = branch ? tl_block_new(lw->ir, lw->dst, branch) : 0;
+        TlBlock no = yes ? tl_block_new(lw->ir, lw->dst, branch) : 0;
+        if (!no)
+            return 0;
+        lw->b.before = 0;
+        lw->b.block = no;
+        if (!lw_op(lw, TL_OP_yield, &zero, 1, NULL, 0))
+            return 0;
+        lw->b.block = yes;
+        if (!lw->anchor)
+            lw->anchor = branch;
+    }
+    TlVal v = lw_op1(lw, TL_OP_glb_load, t, &g->addr[access], 1);
+    if (!v || !tl_attr_set_int(lw->ir, tl_valn(lw->ir, v)->def, "align", tl_elem_bytes(g->elem)))
+        return 0;
+    if (branch) {
+        if (!lw_op(lw, TL_OP_yield, &v, 1, NULL, 0))
+            return 0;
+        lw->b = save;
+        lw->anchor = anchor;
+        v = tl_result(lw->ir, branch, 0);
+    }
+    lw_mark_inner(lw, v);
+    return v;
+}
+
+bool
+lw_global_store_one(Lw *lw, const LwGlobal *g, uint32_t access, TlVal v)
+{
+    LwRegion r;
+    if (!g->wide) {
+        TlOp s = lw_op(lw, TL_OP_buf_store, (TlVal[]){g->rsrc, v, g->voff[access], lw_int(lw, TL_ELEM_I32, 0)}, 4, NULL, 0);
+        return s && (!g->imm[access] || tl_attr_set_int(lw->ir, s, "imm", g->imm[access]));
+    }
+    if (g->cond[access] && !lw_when_begin(lw, g->cond[access], &r))
+        return false;
+    TlOp s = lw_op(lw, TL_OP_glb_store, (TlVal[]){g->addr[access], v}, 2, NULL, 0);
+    return s && tl_attr_set_int(lw->ir, s, "align", tl_elem_bytes(g->elem)) &&
+           (!g->cond[access] || lw_when_end(lw, &r));
+}
+
 TlVal
 lw_global_load_one(Lw *lw, const LwGlobal *g, TlVal soff, uint32_t access)
 {
+    if (g->wide)
+        return wide_load(lw, g, access);
     TlOp o = lw_op(lw, TL_OP_buf_load, (TlVal[]){g->rsrc, g->voff[access], soff}, 3,
                    &(TlType){tl_type_vec(lw->ir, g->elem, g->vec)}, 1);
     if (!o || (g->imm[access] && !tl_attr_set_int(lw->ir, o, "imm", g->imm[access])))
@@ -443,16 +539,28 @@ lw_order_memory(Lw *lw, TlOp op)
 }
 
 static LwGlobal
-scalar_access(Lw *lw, TlOp op, LwParam *p, TlElem e)
+scalar_access(Lw *lw, TlOp op, LwParam *p, TlElem e, TlVal lanes)
 {
     LwMemOpts o = {0};
     LwGlobal g = {.elem = e, .vec = 1, .nacc = 1};
-    g.voff = TL_NEW_N(lw->arena, TlVal, 1);
+    g.voff = TL_NEW_N(lw->arena, TlVal, 3);
     g.imm = TL_NEW_N(lw->arena, uint32_t, 1);
-    if (g.voff && g.imm) {
-        g.voff[0] = lw_int(lw, TL_ELEM_I32, 0);
-        g.rsrc = make_rsrc(lw, op, p, &o, e);
+    if (!g.voff || !g.imm)
+        return g;
+    if (tl_vtype(lw->ir, p->src)->flags & TL_BUF_BIG) {
+        TlVal left;
+        g.wide = true;
+        g.addr = g.voff + 1;
+        g.cond = g.voff + 2;
+        g.rsrc = g.addr[0] = base_of(lw, op, p, &o, e, &left, &g.cond[0]);
+        if (lanes)
+            g.cond[0] = g.cond[0] ? lw_bin(lw, TL_OP_and, g.cond[0], lanes) : lanes;
+        return g;
     }
+    g.voff[0] = lw_int(lw, TL_ELEM_I32, 0);
+    if (lanes)
+        g.voff[0] = lw_sel(lw, lanes, g.voff[0], lw_int(lw, TL_ELEM_I32, OOB_OFFSET));
+    g.rsrc = make_rsrc(lw, op, p, &o, e);
     return g;
 }
 
@@ -463,10 +571,10 @@ lw_scalar_load(Lw *lw, TlOp op)
     const TlOpNode n = *tl_opn(lw->ir, op);
     const TlTypeInfo bt = *tl_vtype(lw->ir, n.in[0]);
     LwParam *p = lw_param(lw, n.in[0]);
-    if (!p || refuse_big(lw, op, &bt) || !lw_order_memory(lw, op))
+    if (!p || !lw_order_memory(lw, op))
         return false;
     lw->b.loc = lw_loc(lw, op);
-    LwGlobal g = scalar_access(lw, op, p, bt.elem);
+    LwGlobal g = scalar_access(lw, op, p, bt.elem, 0);
     TlVal v = g.rsrc ? lw_global_load_one(lw, &g, lw_int(lw, TL_ELEM_I32, 0), 0) : 0;
     v = lw_extract(lw, v, 0, 0);
     if (tl_elem_bits(bt.elem) == 32 && v) { /* all lanes read the same: tell it */
@@ -484,13 +592,12 @@ scalar_store(Lw *lw, TlOp op)
     const TlTypeInfo bt = *tl_vtype(lw->ir, n.in[0]);
     LwParam *p = lw_param(lw, n.in[0]);
     TlVal v = lw_scalar(lw, n.in[1]);
-    if (!p || !v || refuse_big(lw, op, &bt) || !lw_order_memory(lw, op))
+    if (!p || !v || !lw_order_memory(lw, op))
         return false;
-    LwGlobal g = scalar_access(lw, op, p, bt.elem);
     TlVal first = lw_bin(lw, TL_OP_eq, lw->tid, lw_int(lw, TL_ELEM_I32, 0));
-    TlVal off = lw_sel(lw, first, lw_int(lw, TL_ELEM_I32, 0), lw_int(lw, TL_ELEM_I32, OOB_OFFSET));
+    LwGlobal g = scalar_access(lw, op, p, bt.elem, first);
     v = lw_concat(lw, bt.elem, &v, 1, 1);
-    return lw_op(lw, TL_OP_buf_store, (TlVal[]){g.rsrc, v, off, lw_int(lw, TL_ELEM_I32, 0)}, 4, NULL, 0) != 0;
+    return g.rsrc && lw_global_store_one(lw, &g, 0, v);
 }
 
 /* A store of a tile: registers are put in memory order, then written with the widest safe vector. */
@@ -530,8 +637,7 @@ lw_store_global(Lw *lw, TlOp op)
         if (done != UINT32_MAX && a <= done)
             continue; /* a replica */
         done = a;
-        TlOp s = lw_op(lw, TL_OP_buf_store, (TlVal[]){g.rsrc, w->v[i], g.voff[a], lw_int(lw, TL_ELEM_I32, 0)}, 4, NULL, 0);
-        if (!s || (g.imm[a] && !tl_attr_set_int(ir, s, "imm", g.imm[a])))
+        if (!lw_global_store_one(lw, &g, a, w->v[i]))
             return false;
     }
     return true;
