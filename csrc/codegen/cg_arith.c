@@ -108,6 +108,21 @@ cg_cast(Cg *g, LLVMValueRef x, TlElem from, TlElem to)
 
 /* ---- integers ---- */
 
+/* log2 of a constant positive power of two; false for anything else. */
+static bool
+power_of_two(LLVMValueRef x, int64_t *shift)
+{
+    if (!LLVMIsAConstantInt(x) || LLVMGetIntTypeWidth(LLVMTypeOf(x)) > 64)
+        return false;
+    int64_t v = LLVMConstIntGetSExtValue(x);
+    *shift = 0;
+    if (v <= 0 || (v & (v - 1)))
+        return false;
+    while (v >> *shift != 1)
+        ++*shift;
+    return true;
+}
+
 /* floor_ says floor division or modulo, else truncating. Division by 0 gives 0 (as NumPy's arrays do); the
  * least value divided by -1 wraps. Both are undefined in LLVM, so the divisor is replaced first. */
 static LLVMValueRef
@@ -115,6 +130,13 @@ int_divide(Cg *g, LLVMValueRef a, LLVMValueRef b, TlElem e, bool want_rem, bool 
 {
     LLVMTypeRef t = LLVMTypeOf(a);
     LLVMValueRef zero = cg_int(t, 0), one = cg_int(t, 1);
+    int64_t k;
+    if ((floor_ || !is_signed(e)) && power_of_two(b, &k)) {
+        if (want_rem)
+            return LLVMBuildAnd(g->b, a, LLVMBuildSub(g->b, b, one, ""), "");
+        return is_signed(e) ? LLVMBuildAShr(g->b, a, cg_int(t, k), "")
+                            : LLVMBuildLShr(g->b, a, cg_int(t, k), "");
+    }
     if (!is_signed(e)) {
         LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntEQ, b, zero, "");
         LLVMValueRef d = LLVMBuildSelect(g->b, bad, one, b, "");
@@ -171,8 +193,13 @@ int_op(Cg *g, TlOpcode code, LLVMValueRef *x, TlElem e)
         return LLVMBuildAdd(g->b, x[0], x[1], "");
     if (code == TL_OP_sub)
         return LLVMBuildSub(g->b, x[0], x[1], "");
-    if (code == TL_OP_mul)
+    if (code == TL_OP_mul) { /* a shift: else it becomes a 24-bit multiplication, which folds into nothing */
+        int64_t k;
+        for (int i = 0; i < 2; i++)
+            if (power_of_two(x[i], &k))
+                return LLVMBuildShl(g->b, x[1 - i], cg_int(t, k), "");
         return LLVMBuildMul(g->b, x[0], x[1], "");
+    }
     if (code == TL_OP_and)
         return LLVMBuildAnd(g->b, x[0], x[1], "");
     if (code == TL_OP_or)

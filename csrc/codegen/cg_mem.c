@@ -296,11 +296,17 @@ as_type(Cg *g, LLVMValueRef x, LLVMTypeRef t, const char *what)
     return LLVMBuildBitCast(g->b, x, t, "");
 }
 
+/* By the row's name or by LLVM's; rows of one intrinsic (8-bit floats) are never on one chip. */
 static const TlMma *
 mma_row(Cg *g, TlOp o)
 {
     const char *name = tl_attr_str(g->ir, o, "intrinsic", "");
     const TlMma *m = tl_mma_by_name(name, strlen(name));
+    for (uint32_t i = 1; !m && i < TL_MMA__COUNT; i++) {
+        const TlMma *row = tl_mma_get((TlMmaId)i);
+        if (strcmp(row->intrinsic, name) == 0 && tl_mma_on(row, g->target))
+            m = row;
+    }
     if (!m) {
         cg_fail(g, TL_E_UNSUPPORTED, "no matrix instruction is called \"%s\"", name);
         return NULL;
