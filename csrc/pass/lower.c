@@ -484,6 +484,59 @@ lower_if(Lw *lw, TlOp op)
     return f && carried_bind(lw, &like, n.res, out) && lw_loop_exts(lw, op);
 }
 
+static bool
+lower_while(Lw *lw, TlOp op)
+{
+    TlIr *ir = lw->ir;
+    const TlOpNode n = *tl_opn(ir, op);
+    Carried c;
+    if (!carried_get(lw, n.in, n.res, n.nres, NULL, &c))
+        return false;
+    TlVal *in = carried_flat(lw, &c, 0), *args = TL_NEW_N(lw->arena, TlVal, c.flat_n);
+    TlType *ty = TL_NEW_N(lw->arena, TlType, c.flat_n);
+    if (!in || !args || !ty)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    for (uint32_t i = 0; i < c.flat_n; i++)
+        ty[i] = tl_valn(ir, in[i])->type;
+    TlOp f = lw_op(lw, TL_OP_while, in, c.flat_n, ty, c.flat_n);
+    TlBuilder save = lw->b;
+    TlOp anchor = lw->anchor;
+    for (uint32_t r = 0; f && r < 2; r++) {
+        TlBlock sb = n.region[r], b = add_region(lw, f);
+        for (uint32_t i = 0; b && i < c.flat_n; i++) {
+            args[i] = tl_block_arg(ir, b, ty[i], "");
+            lw_mark_inner(lw, args[i]);
+        }
+        lw->b.block = b;
+        lw->b.before = 0;
+        if (!lw->anchor)
+            lw->anchor = f;
+        TlOp end = tl_blockn(ir, sb)->last;
+        if (!b || !carried_bind(lw, &c, tl_blockn(ir, sb)->args.data, args) || !tl_walk(ir, sb, forget_tile, lw) ||
+            !lw_block(lw, sb))
+            return false;
+        if (r == 0) { /* condition c, carried... */
+            Carried now;
+            TlVal cond = lw_scalar(lw, tl_opn(ir, end)->in[0]);
+            if (!cond || !carried_get(lw, tl_opn(ir, end)->in + 1, n.res, n.nres, NULL, &now))
+                return false;
+            TlVal *v = carried_flat(lw, &now, 1);
+            if (!v)
+                return false;
+            v[0] = cond;
+            if (!lw_op(lw, TL_OP_condition, v, now.flat_n + 1, NULL, 0))
+                return false;
+        } else if (!yield_carried(lw, sb, n.res, n.nres)) {
+            return false;
+        }
+        lw->b = save;
+        lw->anchor = anchor;
+    }
+    for (uint32_t i = 0; f && i < c.flat_n; i++)
+        args[i] = tl_result(ir, f, i);
+    return f && carried_bind(lw, &c, n.res, args);
+}
+
 /* ---- blocks ---- */
 
 static bool
@@ -512,6 +565,8 @@ lower_op(Lw *lw, TlOp o)
         return lower_for(lw, o);
     if (n.code == TL_OP_if)
         return lower_if(lw, o);
+    if (n.code == TL_OP_while)
+        return lower_while(lw, o);
     if (n.code == TL_OP_store)
         return tl_vtype(ir, n.in[0])->kind == TL_TY_SHARED ? lw_store_shared(lw, o) : lw_store_global(lw, o);
     if (n.code == TL_OP_dot) {
@@ -546,7 +601,7 @@ bool
 lw_block(Lw *lw, TlBlock src)
 {
     for (TlOp o = tl_blockn(lw->ir, src)->first; o; o = tl_opn(lw->ir, o)->next) {
-        if (tl_opn(lw->ir, o)->code == TL_OP_yield)
+        if (tl_opn(lw->ir, o)->code == TL_OP_yield || tl_opn(lw->ir, o)->code == TL_OP_condition)
             continue;
         if (!lower_op(lw, o))
             return false;

@@ -332,11 +332,15 @@ anchor_op(TlIr *ir, TlOp o, void *self)
         LwDotPlan *p = lw_dot_plan(lw, o);
         return p && set_anchor(lw, n.res[0], &p->c);
     }
-    if (n.code == TL_OP_for || n.code == TL_OP_if) {
+    if (n.code == TL_OP_for || n.code == TL_OP_if || n.code == TL_OP_while) {
         for (uint32_t r = 0; r < n.nregion; r++) {
             TlOp y = tl_blockn(ir, n.region[r])->last;
+            uint32_t skip = y && tl_opn(ir, y)->code == TL_OP_condition;
             for (uint32_t i = 0; y && i < n.nres; i++) {
-                if (!copy_anchor(lw, n.res[i], tl_opn(ir, y)->in[i]))
+                if (!copy_anchor(lw, n.res[i], tl_opn(ir, y)->in[i + skip]))
+                    return false;
+                if (n.code == TL_OP_while && (!copy_anchor(lw, n.res[i], n.in[i]) ||
+                                              !copy_anchor(lw, tl_blockn(ir, n.region[r])->args.data[i], n.res[i])))
                     return false;
                 if (n.code == TL_OP_for &&
                     (!copy_anchor(lw, n.res[i], n.in[3 + i]) ||
@@ -460,7 +464,7 @@ demand_operands(Lw *lw, TlOp o, const TlLayout *l, uint32_t which)
             return lw_fail(lw, o, TL_E_UNSUPPORTED, "this reshape is not lowered yet");
         return demand(lw, n.in[0], &in);
     }
-    if (n.code == TL_OP_for || n.code == TL_OP_if)
+    if (n.code == TL_OP_for || n.code == TL_OP_if || n.code == TL_OP_while)
         return true; /* settled with the operation itself */
     return lw_fail(lw, o, TL_E_UNSUPPORTED, "operation '%s' on tiles is not lowered yet", tl_op_row(n.code)->name);
 }
@@ -476,7 +480,7 @@ demand(Lw *lw, TlVal v, const TlLayout *l)
             return true;
     TlOp o = tl_valn(lw->ir, v)->def;
     TlOpcode code = o ? tl_opn(lw->ir, o)->code : TL_OP_NONE;
-    bool fixed = !o || code == TL_OP_for || code == TL_OP_if || code == TL_OP_dot;
+    bool fixed = !o || code == TL_OP_for || code == TL_OP_if || code == TL_OP_while || code == TL_OP_dot;
     if (fixed && x->anchored && !tl_layout_equal(&x->anchor, l))
         return lw_fail(lw, o, TL_E_UNSUPPORTED, "a tile held in the matrix instruction's layout is needed in another one; "
                        "this conversion is not lowered yet");
@@ -573,9 +577,14 @@ demand_region_op(Lw *lw, TlOp o)
             return false;
         for (uint32_t r = 0; r < n.nregion; r++) {
             TlOp y = tl_blockn(ir, n.region[r])->last;
-            if (y && !demand(lw, tl_opn(ir, y)->in[i], &l))
+            uint32_t at = i + (y && tl_opn(ir, y)->code == TL_OP_condition ? 1 : 0);
+            if (y && !demand(lw, tl_opn(ir, y)->in[at], &l))
+                return false;
+            if (n.code == TL_OP_while && !demand(lw, tl_blockn(ir, n.region[r])->args.data[i], &l))
                 return false;
         }
+        if (n.code == TL_OP_while && !demand(lw, n.in[i], &l))
+            return false;
         if (n.code == TL_OP_for && (!demand(lw, n.in[3 + i], &l) ||
                                     !demand(lw, tl_blockn(ir, n.region[0])->args.data[1 + i], &l)))
             return false;
@@ -612,7 +621,7 @@ demand_block(Lw *lw, TlBlock b)
         bool ok = true;
         if (c == TL_OP_store)
             ok = demand_store(lw, o);
-        else if (c == TL_OP_for || c == TL_OP_if)
+        else if (c == TL_OP_for || c == TL_OP_if || c == TL_OP_while)
             ok = demand_region_op(lw, o);
         else if (c == TL_OP_dot)
             ok = demand_dot(lw, o);

@@ -112,6 +112,8 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
             }
         return true;
     }
+    if (n.code == TL_OP_while)
+        return true; /* its carried tiles are fully valid */
     if (n.code == TL_OP_for || n.code == TL_OP_if) /* set when they were emitted */
         return lw_fail(lw, o, TL_E_INTERNAL, "extent of a loop result asked for too early");
     (void)src;
