@@ -255,7 +255,7 @@ parse_mfma(const char *name, SimMma *m, bool *f64)
     m->k = (uint16_t)kk;
     m->blocks = (uint8_t)blocks;
     uint32_t groups = 64 / mm; /* lanes / M: blocks, or groups of k */
-    if (blocks > 1 && blocks != groups)
+    if (blocks > 1 && blocks != groups && !*f64)
         return false;
     m->eb = (uint16_t)(blocks > 1 ? kk : kk / groups);
     m->ea = (uint16_t)(m->sparse ? m->eb / 2 : m->eb);
