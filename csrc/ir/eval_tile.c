@@ -294,8 +294,11 @@ op_element(Ev *e, TlOp o)
     }
     TlNum v = ev_in(e, o, 1)->num;
     if (in && c == TL_OP_acc_element) {
-        TlNum two[2] = {peek(m, index), v};
-        tl_fold(combiner(tl_attr_str(e->ir, o, "kind", "")), m->elem, two, &v);
+        /* in the accumulator's type, which is the value's; rounded to the buffer's by every step here */
+        TlElem wide = tl_vtype(e->ir, tl_opn(e->ir, o)->in[1])->elem;
+        TlNum two[2] = {tl_num_cast(m->elem, wide, peek(m, index)), v};
+        tl_fold(combiner(tl_attr_str(e->ir, o, "kind", "")), wide, two, &v);
+        v = tl_num_cast(wide, m->elem, v);
     }
     if (in)
         poke(m, index, v);

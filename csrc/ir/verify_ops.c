@@ -485,6 +485,20 @@ check_set_element(TlVerifier *v, TlOp o)
     if (indices(v, o, 2) && !is_scalar(in_i(v, o, 1), in_i(v, o, 0)->elem))
         tl_fault(v, o, "the value must be %s, not %s", tl_elem_name(in_i(v, o, 0)->elem),
                  text(v, in_t(v, o, 1)));
+}
+
+/* The value may be of a wider type than the buffer's: the accumulator's, in which the sum is kept. */
+static void
+check_acc_element(TlVerifier *v, TlOp o)
+{
+    if (indices(v, o, 2)) {
+        TlElem have = in_i(v, o, 1)->elem, want = in_i(v, o, 0)->elem;
+        bool wider = tl_elem_bits(have) >= tl_elem_bits(want) &&
+                     (tl_elem_is_float(have) == tl_elem_is_float(want));
+        if (!is_scalar(in_i(v, o, 1), have) || !wider)
+            tl_fault(v, o, "the value must be %s or a wider type of its kind, not %s", tl_elem_name(want),
+                     text(v, in_t(v, o, 1)));
+    }
     const char *kind = tl_attr_str(v->ir, o, "kind", "sum");
     if (!one_of(kind, "sum prod max min"))
         tl_fault(v, o, "no accumulation \"%s\"", kind);
@@ -837,7 +851,7 @@ static const CheckFn checks[TL_OP__COUNT] = {
     [TL_OP_grid] = check_grid,
     [TL_OP_element] = check_element,
     [TL_OP_set_element] = check_set_element,
-    [TL_OP_acc_element] = check_set_element,
+    [TL_OP_acc_element] = check_acc_element,
     [TL_OP_for] = check_for,
     [TL_OP_while] = check_while,
     [TL_OP_if] = check_if,
