@@ -288,10 +288,11 @@ judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
         found(a, &c->rd, other, true, addr, lane);
         return;
     }
+    if (a->w->known) /* the other readers may be among what it acquired */
+        return;
     const Epoch *e = epoch_of(a->r, c->rd.epoch);
-    if (c->rd.multi_group && !a->w->known)
-        found(a, &c->rd, other, false, addr, lane);
-    else if (c->rd.multi_wave && e->group == a->w->workgroup && e->interval == a->w->interval)
+    if (c->rd.multi_group ||
+        (c->rd.multi_wave && e->group == a->w->workgroup && e->interval == a->w->interval))
         found(a, &c->rd, other, false, addr, lane);
 }
 
@@ -323,10 +324,14 @@ enter(Access *a, Cell *c, uint32_t mask)
     *rec = n;
 }
 
+/* Can one record say it all? */
 static bool
 fits(const Access *a, const Rec *rec, uint32_t mask)
 {
-    return !rec->epoch || rec->epoch == a->epoch || rec->mask == mask;
+    if (!rec->epoch || rec->mask == mask)
+        return true;
+    bool flagged = rec->multi_wave || rec->multi_group || rec->atomic != is_atomic(a->kind);
+    return rec->epoch == a->epoch && !flagged;
 }
 
 static Bytes *
@@ -358,7 +363,8 @@ static void
 touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
     const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
-    if (rec->epoch == a->epoch && rec->mask == mask && !c->wr.moved && c->wr.epoch == 0) {
+    if (rec->epoch == a->epoch && rec->mask == mask && rec->atomic == is_atomic(a->kind) && !c->wr.moved &&
+        c->wr.epoch == 0) {
         return; /* read again, nobody wrote */
     }
     if (!c->wr.moved) {

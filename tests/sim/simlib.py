@@ -219,6 +219,7 @@ def link(
     data: bytes = b"",
     relas: tuple[tuple[int, int, int], ...] = (),
     meta_extra: dict[str, Any] | None = None,
+    debug: dict[str, bytes] | None = None,
 ) -> bytes:
     """A code object of the given kernels: descriptors in one segment, code in the next (0x1000 aligned), then `data`
     (symbol `data`) with relocations (offset in data, type, addend). abi 2, 3, 4 = code object v4, v5, v6."""
@@ -260,6 +261,10 @@ def link(
         symtab += struct.pack("<IBBHQQ", len(strtab), info, 0, shndx, value, size)
         strtab += name.encode() + b"\0"
     shstr = b"\0.dynsym\0.dynstr\0.shstrtab\0"
+    debug_names = {}
+    for name in debug or {}:
+        debug_names[name] = len(shstr)
+        shstr += name.encode() + b"\0"
     out = bytearray(64)
     phs = [(4, 4, 0, 0, 0), (1, 4, 0, kd_at, len(kd)), (1, 5, 0, text_at, len(text)), (2, 6, 0, 0, 0)]
     out += b"\0" * (56 * 5)
@@ -285,6 +290,8 @@ def link(
         struct.pack_into("<IIQQQQQQ", out, 64 + 56 * i, typ, fl, off, va, va, n, n, 4096)
     shs = [(0, 0, 0, 0, 0, 0), (1, 11, sym_off, len(symtab), 2, 24), (9, 3, str_off, len(strtab), 0, 0)]
     shs.append((17, 3, shstr_off, len(shstr), 0, 0))
+    for name, body in (debug or {}).items():
+        shs.append((debug_names[name], 1, put(body), len(body), 0, 0))
     sh_off = put(b"")
     for name, typ, off, n, lnk, ent in shs:
         out += struct.pack("<IIQQQQIIQQ", name, typ, 0, 0, off, n, lnk, 0, 8, ent)
