@@ -503,7 +503,8 @@ requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want)
         return tl_launch_refuse(st, TL_PY_LaunchError, p,
                                 "overlaps another argument, was compiled for one that does not");
     if (!(flags & TL_CLASS_BIG) && (a->cls.flags & TL_CLASS_BIG))
-        return tl_launch_refuse(st, TL_PY_LaunchError, p, "spans 2 GiB or more, was compiled for less");
+        return tl_launch_refuse(st, TL_PY_LaunchError, p,
+                                "spans 2 GiB or more or has a negative stride, was compiled for neither");
     return true;
 }
 

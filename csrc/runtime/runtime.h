@@ -70,7 +70,8 @@ typedef struct TlTensorClass {           /* what a specialisation may depend on 
     uint32_t align;                      /* bytes, 1..16 */
     uint32_t flags;                      /* TL_CLASS_* */
 } TlTensorClass;
-/* The same bits as the IR's buffer flags. */
+/* The same bits as the IR's buffer flags. BIG: 2 GiB and more from first to last byte, or a negative stride.
+ */
 enum { TL_CLASS_NOALIAS = 1, TL_CLASS_DENSE = 2, TL_CLASS_BIG = 4 };
 
 /* Dims of size 1 (or all, when some dim is 0) get the stride that row-major order would give them: their own

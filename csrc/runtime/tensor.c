@@ -89,18 +89,20 @@ void
 tl_tensor_class(const TlTensor *t, TlTensorClass *out)
 {
     int64_t dense = 1;
-    bool is_dense = true;
+    bool is_dense = true, backward = false;
     for (uint32_t i = t->rank; i-- > 0;) {
         int64_t s = t->strides[i];
         out->dims[i] = divisor_class((uint64_t)t->shape[i]);
         out->strides[i] = s == 0 || s == 1 ? s : divisor_class((uint64_t)s);
         is_dense &= s == dense;
+        backward |= s < 0;
         dense *= TL_MAX(t->shape[i], 1); /* as tl_tensor_canonical counts */
     }
     uintptr_t lo = 0, hi = 0;
     bool fits = tl_tensor_span(t, &lo, &hi);
     out->align = (uint32_t)-divisor_class((uint64_t)(uintptr_t)t->ptr);
-    out->flags = (is_dense ? TL_CLASS_DENSE : 0) | (!fits || hi - lo >= UINT64_C(1) << 31 ? TL_CLASS_BIG : 0);
+    bool big = !fits || backward || hi - lo >= UINT64_C(1) << 31;
+    out->flags = (is_dense ? TL_CLASS_DENSE : 0) | (big ? TL_CLASS_BIG : 0);
 }
 
 bool
