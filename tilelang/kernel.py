@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copyreg
 import functools
 import json
@@ -141,11 +140,11 @@ class Definition:
         if self._annotated is None:
             found: dict[str, Any] = {}
             try:
-                args = self.source.tree().args
+                nodes = self.source.annotation_nodes()
             except CompileError:
-                args = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-            for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
-                found |= annotation_names(a.annotation, self.annotations.get(a.arg))
+                nodes = {}
+            for name, node in nodes.items():
+                found |= annotation_names(node, self.annotations.get(name))
             self._annotated = found
         return self._annotated
 

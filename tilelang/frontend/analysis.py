@@ -9,9 +9,41 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+LEAVES = frozenset({ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue})
+_fields_of: dict[type, tuple[str, ...]] = {}
+_CONTEXT = frozenset({"ctx", "op", "ops", "type_ignores", "type_comment", "kind"})
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Child nodes, without contexts and operators; faster than ast.iter_child_nodes."""
+    cls = type(node)
+    names = _fields_of.get(cls)
+    if names is None:
+        names = _fields_of[cls] = tuple(f for f in cls._fields if f not in _CONTEXT)
+    out: list[ast.AST] = []
+    for f in names:
+        v = getattr(node, f, None)
+        if isinstance(v, ast.AST):
+            out.append(v)
+        elif type(v) is list:
+            out += [x for x in v if isinstance(x, ast.AST)]
+    return out
+
+
+def walk(node: ast.AST) -> list[ast.AST]:
+    """The node and all below it (order: not promised)."""
+    out = [node]
+    for n in out:
+        if type(n) not in LEAVES:
+            out += children(n)
+    return out
+
+
 def target_names(node: ast.AST) -> set[str]:
     """Names that an assignment target binds."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))}
+    if type(node) is ast.Name:
+        return {node.id} if type(node.ctx) is not ast.Load else set()
+    return {n.id for n in walk(node) if type(n) is ast.Name and type(n.ctx) is not ast.Load}
 
 
 def assigned(nodes: Iterable[ast.AST]) -> set[str]:
@@ -20,16 +52,18 @@ def assigned(nodes: Iterable[ast.AST]) -> set[str]:
     todo = list(nodes)
     while todo:
         n = todo.pop()
-        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            out.add(n.name)
-        elif isinstance(n, ast.Lambda):
+        cls = type(n)
+        if cls is ast.Name:
+            if type(n.ctx) is not ast.Load:  # type: ignore[attr-defined]
+                out.add(n.id)  # type: ignore[attr-defined]
+        elif cls in LEAVES or cls is ast.Lambda:
             continue
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            out.add(n.name)
         elif isinstance(n, ast.comprehension):
             todo += [n.iter, *n.ifs]
-        elif isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)):
-            out.add(n.id)
         else:
-            todo += ast.iter_child_nodes(n)
+            todo += children(n)
     return out
 
 
@@ -37,11 +71,11 @@ def loaded(node: ast.AST | None) -> set[str]:
     """Names read anywhere in it, nested functions included."""
     if node is None:
         return set()
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n.id for n in walk(node) if type(n) is ast.Name and type(n.ctx) is ast.Load}
 
 
 def walrus(node: ast.AST) -> set[str]:
-    return {n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)}
+    return {n.target.id for n in walk(node) if isinstance(n, ast.NamedExpr)}
 
 
 class Definite:
@@ -95,13 +129,13 @@ class Definite:
             return
         if isinstance(node, ast.Lambda):
             return  # runs later; its reads are Python's own
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self.read(child)
 
     def stmt(self, s: ast.stmt) -> bool:
         """Whether control goes on after it."""
         if isinstance(s, (ast.Return, ast.Raise)):
-            for child in ast.iter_child_nodes(s):
+            for child in children(s):
                 self.read(child)
             return False
         if isinstance(s, (ast.Break, ast.Continue)):
@@ -147,7 +181,7 @@ class Definite:
             for t in s.targets:
                 self.known -= target_names(t)
             return True
-        for child in ast.iter_child_nodes(s):
+        for child in children(s):
             self.read(child)
         return True
 
@@ -204,7 +238,7 @@ class Liveness:
 def nested_reads(fn: ast.FunctionDef) -> set[str]:
     """Names that functions and lambdas inside of `fn` read: they may be called at any time."""
     out: set[str] = set()
-    for n in ast.walk(fn):
+    for n in walk(fn):
         if n is not fn and isinstance(n, (ast.FunctionDef, ast.Lambda)):
             out |= loaded(n)
     return out

@@ -54,47 +54,52 @@ def _columns(line: str, start: int | None, end: int | None) -> tuple[int, int]:
 
 
 class PlaceMap:
-    """Instruction offsets of code objects to places in the source; per process, keyed by the code object's identity."""
+    """Instruction offsets of code objects to places in the source; per process, keyed by the code object's identity.
+
+    An entry: (code, raw positions or None for tilelang's own code or a table by line, places found so far).
+    """
 
     def __init__(self) -> None:
-        self.maps: dict[int, tuple[CodeType, list[Place] | dict[int, Place] | None]] = {}
+        self.maps: dict[int, tuple[CodeType, Any, dict[int, Place]]] = {}
 
     def of(self, frame: FrameType) -> Place | None:
         """The place a frame stands at; None for tilelang's own frames."""
         code = frame.f_code
         entry = self.maps.get(id(code))
         if entry is None:
-            entry = (code, self._make(code))
-            self.maps[id(code)] = entry
-        table = entry[1]
-        if table is None:
+            entry = self.maps[id(code)] = (code, self._raw(code), {})
+        raw = entry[1]
+        if raw is None:
             return None
-        if isinstance(table, dict):
-            return table.get(frame.f_lineno) or (code.co_filename, frame.f_lineno, 0, 0)
         i = frame.f_lasti // 2
-        return table[i] if 0 <= i < len(table) else (code.co_filename, frame.f_lineno, 0, 0)
+        place = entry[2].get(i)
+        if place is None:
+            place = entry[2][i] = self._place(code, raw, i, frame.f_lineno)
+        return place
 
     @staticmethod
-    def _make(code: CodeType) -> list[Place] | dict[int, Place] | None:
+    def _raw(code: CodeType) -> Any:
         name = code.co_filename
         if name.startswith(PACKAGE) and not name.endswith("demo.py"):
             return None
-        if not hasattr(code, "co_positions"):
-            return {}
-        out: list[Place] = []
-        for line, end_line, col, end_col in code.co_positions():
-            if line is None:
-                out.append((name, code.co_firstlineno, 0, 0))
-                continue
-            text = linecache.getline(name, line).rstrip("\n")
-            if end_line != line:
-                end_col = len(text.encode())
-            out.append((name, line, *_columns(text, col, end_col)))
-        return out
+        return list(code.co_positions()) if hasattr(code, "co_positions") else {}
+
+    @staticmethod
+    def _place(code: CodeType, raw: Any, i: int, lineno: int) -> Place:
+        name = code.co_filename
+        if isinstance(raw, dict):
+            return raw.get(lineno) or (name, lineno, 0, 0)
+        line, end_line, col, end_col = raw[i] if 0 <= i < len(raw) else (None, None, None, None)
+        if line is None:
+            return (name, lineno or code.co_firstlineno, 0, 0)
+        text = linecache.getline(name, line).rstrip("\n")
+        if end_line != line:
+            end_col = len(text.encode())
+        return (name, line, *_columns(text, col, end_col))
 
     def set_columns(self, code: CodeType, columns: dict[int, Place]) -> None:
         """Python 3.10: places by line, for code without positions."""
-        self.maps[id(code)] = (code, columns)
+        self.maps[id(code)] = (code, columns, {})
 
 
 PLACES = PlaceMap()

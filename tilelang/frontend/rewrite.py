@@ -12,7 +12,7 @@ import ast
 from typing import Any, NoReturn
 
 from ..errors import CompileError
-from .analysis import Definite, Liveness, assigned, nested_reads, target_names, walrus
+from .analysis import Definite, Liveness, assigned, children, nested_reads, target_names, walk, walrus
 from .control import Names
 
 TL = "__tl__"
@@ -130,7 +130,7 @@ class Jumps:
             if isinstance(n, ast.Return):
                 out.append(n)
             elif not isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.expr)):
-                todo += ast.iter_child_nodes(n)
+                todo += children(n)
         return out
 
     def own_jumps(self, body: list[ast.stmt]) -> set[type]:
@@ -235,7 +235,6 @@ class Rewriter(ast.NodeTransformer):
         definite = Definite(local, set(params))
         reachable = definite.run(fn.body)
         self.unsure = definite.unsure
-        self.allocated = self.find_allocated(fn)
         fn.body = Jumps(is_kernel, self.refuse).function(fn, reachable)
         Liveness(nested_reads(fn)).block(fn.body, set())
         for p in params:
@@ -255,26 +254,21 @@ class Rewriter(ast.NodeTransformer):
         return fn
 
     def find_refused(self, fn: ast.FunctionDef) -> None:
-        for n in ast.walk(fn):
+        for n in walk(fn):
             if type(n) in REFUSED:
                 self.refuse.fail(n, *REFUSED[type(n)])
             if isinstance(n, (ast.For, ast.While)) and n.orelse:
-                self.refuse.fail(n.orelse[0], "`else` of a loop is refused in a kernel", "set a flag before break and test it after the loop")
-            if isinstance(n, ast.comprehension) and n.is_async:
-                self.refuse.fail(n.iter, "`async` is refused in a kernel")
+                self.refuse.fail(
+                    n.orelse[0], "`else` of a loop is refused in a kernel", "set a flag before break and test it after the loop"
+                )
+            if isinstance(n, ast.Assign) and self.is_alloc(n.value):
+                self.allocated |= {t.id for t in n.targets if isinstance(t, ast.Name)}
 
     @staticmethod
     def is_alloc(value: ast.expr) -> bool:
         fn = value.func if isinstance(value, ast.Call) else None
         ident = fn.attr if isinstance(fn, ast.Attribute) else fn.id if isinstance(fn, ast.Name) else ""
         return ident in ("alloc_shared", "alloc_local")
-
-    def find_allocated(self, fn: ast.FunctionDef) -> set[str]:
-        out = set()
-        for n in ast.walk(fn):
-            if isinstance(n, ast.Assign) and self.is_alloc(n.value):
-                out |= {t.id for t in n.targets if isinstance(t, ast.Name)}
-        return out
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -313,9 +307,9 @@ class Rewriter(ast.NodeTransformer):
         self.used_names |= set(idents)
         last: dict[str, int] = {}
         for s in body:
-            for n in ast.walk(s):
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-                    last[n.id] = max(last.get(n.id, 0), n.lineno)
+            for n in walk(s):
+                if type(n) is ast.Name and type(n.ctx) is ast.Store and last.get(n.id, 0) < n.lineno:
+                    last[n.id] = n.lineno
         entry = Names(
             tuple(idents), tuple(self.line_of.get(i, 0) for i in idents), tuple(last.get(i, 0) for i in idents)
         )
@@ -617,5 +611,4 @@ def rewrite(fn: ast.FunctionDef, file: str, lines: list[str], first_line: int, i
     """The rewritten function (the tree is changed in place) and its table of Names."""
     table: list[Any] = []
     new = Rewriter(Refusal(file, lines, first_line), table).function(fn, is_kernel)
-    ast.fix_missing_locations(new)
     return new, table

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from ..errors import CompileError
-from .analysis import COMPREHENSIONS, assigned, target_names
+from .analysis import COMPREHENSIONS, assigned, children, target_names
 from .base import PLACES, NOWHERE, Place
 from .rewrite import TABLE, TL, Refusal, rewrite
 
@@ -43,6 +43,7 @@ class Source:
         self._tree: ast.FunctionDef | None = None
         self._free: dict[str, ast.Name] | None = None
         self._paths: list[tuple[str, ...]] = []
+        self._annotations: dict[str, ast.expr | None] = {}
 
     @property
     def place(self) -> Place:
@@ -67,14 +68,14 @@ class Source:
                 code="NO_SOURCE",
             )
         text = "".join(self.lines)
-        indented = text[:1].isspace()
+        indented = text[:1].isspace() and self.first > 1
+        start = "\n" * (self.first - 2) + "if 1:\n" if indented else "\n" * (self.first - 1)
         try:
-            tree = ast.parse("if 1:\n" + text if indented else text)
+            tree = ast.parse(start + text)
         except SyntaxError as e:
             raise CompileError(
                 f"the source of {name} cannot be read: {e.msg}", self.file, self.first, hint=NO_SOURCE, code="NO_SOURCE"
             ) from e
-        ast.increment_lineno(tree, self.first - 1 - indented)
         body: Any = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
         node = body[0]
         if isinstance(node, ast.AsyncFunctionDef):
@@ -91,28 +92,36 @@ class Source:
 
     # -- names --
 
-    def tree(self) -> ast.FunctionDef:
-        """The tree as written (not to be changed)."""
-        if self._tree is None:
-            self._tree = self.parse()
-        return self._tree
+    def _analyse(self) -> None:
+        """Parses, once, and notes what is asked of the unchanged tree."""
+        if self._free is not None:
+            return
+        tree = self.parse()
+        free: dict[str, ast.Name] = {}
+        paths: dict[tuple[str, ...], None] = {}
+        args = all_args(tree.args)
+        bound = assigned(tree.body) | {a.arg for a in args}
+        for s in tree.body:
+            find_free(s, bound, free, paths)
+        self._annotations = {a.arg: a.annotation for a in args}
+        self._tree = tree
+        self._paths = list(paths)
+        self._free = free
+
+    def annotation_nodes(self) -> dict[str, ast.expr | None]:
+        """Source of the parameters' annotations."""
+        self._analyse()
+        return self._annotations
 
     def free_names(self) -> dict[str, ast.Name]:
         """Names that the body reads and does not bind, with their first place."""
-        if self._free is None:
-            free: dict[str, ast.Name] = {}
-            paths: dict[tuple[str, ...], None] = {}
-            tree = self.tree()
-            bound = assigned(tree.body) | {a.arg for a in all_args(tree.args)}
-            for s in tree.body:
-                find_free(s, bound, free, paths)
-            self._free = free
-            self._paths = list(paths)
+        self._analyse()
+        assert self._free is not None
         return self._free
 
     def paths(self) -> list[tuple[str, ...]]:
         """The free names with the attributes that are read of them: ("tl", "float32")."""
-        self.free_names()
+        self._analyse()
         return self._paths
 
     def name_place(self, ident: str) -> Place:
@@ -128,7 +137,8 @@ class Source:
         """Code of the rewritten function; made once."""
         with self.lock:
             if self.code is None:
-                tree = self.parse() if self._tree is None or self._free is None else self.parse()
+                self._analyse()
+                tree, self._tree = self._tree or self.parse(), None
                 self._refuse_signature(tree)
                 new, self.table = rewrite(tree, self.file, self.lines, self.first, self.is_kernel)
                 new.args.defaults = [ast.copy_location(ast.Constant(None), new) for _ in new.args.defaults]
@@ -136,7 +146,10 @@ class Source:
                     None if d is None else ast.copy_location(ast.Constant(None), new) for d in new.args.kw_defaults
                 ]
                 module = ast.Module([new], [])
-                code = compile(module, self.file, "exec", dont_inherit=True)
+                try:
+                    code = compile(module, self.file, "exec", dont_inherit=True)
+                except TypeError:  # a node without a place
+                    code = compile(ast.fix_missing_locations(module), self.file, "exec", dont_inherit=True)
                 found = next(c for c in code.co_consts if isinstance(c, types.CodeType))
                 if sys.version_info < (3, 11):
                     self._columns(found, new)
@@ -221,10 +234,10 @@ def find_free(node: ast.AST, bound: set[str], free: dict[str, ast.Name], paths: 
         return
     if isinstance(node, COMPREHENSIONS):
         inner = bound | {n for g in node.generators for n in target_names(g.target)}
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             find_free(child, inner, free, paths)
         return
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         find_free(child, bound, free, paths)
 
 
