@@ -1,0 +1,77 @@
+"""The command line: list, disassemble, run, save, report faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simlib import BUF, Arg, code_object
+
+sim = pytest.importorskip("tilelang.sim")
+cli = pytest.importorskip("tilelang.sim.__main__")
+
+ADD = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  s_load_dword s8, s[0:1], 0x10
+  s_lshl_b32 s3, s2, 6
+  v_add_u32 v1, s3, v0
+  v_lshlrev_b32 v1, 2, v1
+  s_waitcnt lgkmcnt(0)
+  global_load_dword v2, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v2, s8, v2
+  global_store_dword v1, v2, s[6:7]
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "add.hsaco"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4, name="c"))))
+    return str(path)
+
+
+def test_list_and_disasm(file, capsys):
+    assert cli.main([file, "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "wave64" in out and "global_buffer" in out and "+16" in out
+    assert cli.main([file, "--disasm"]) == 0
+    out = capsys.readouterr().out
+    assert "v_add_u32" in out and len(out.splitlines()) == 11
+
+
+def test_run_and_save(file, tmp_path, capsys):
+    save = str(tmp_path / "out.npy")
+    args = [file, "--grid", "2", "--block", "64", "--arg", "in:i32:128:arange", "--arg", "out:i32:128"]
+    assert cli.main([*args, "--arg", "i32:0x10", "--save", save, "--stats", "--disasm"]) == 0
+    assert (np.load(save) == np.arange(128) + 16).all()
+    out = capsys.readouterr().out
+    assert "22 instructions" in out and "v_add_u32" in out and "512 by 4-byte accesses" in out
+
+
+def test_fault(file, capsys):
+    args = ["--grid", "3", "--block", "64", "--arg", "in:i32:128:ones", "--arg", "out:i32:128", "--arg", "i32:1"]
+    assert cli.main([file, *args]) == 1
+    err = capsys.readouterr().err
+    assert "bounds" in err and "global_load_dword" in err and "workgroup (2, 0, 0)" in err
+
+
+@pytest.mark.parametrize(
+    "args, text",
+    [
+        (["--grid", "1"], "--grid and --block"),
+        (["--grid", "1", "--block", "64", "--arg", "in:x:4"], "in:f16:64x64"),
+        (["--grid", "1", "--block", "64", "--arg", "in:i32:4:nope"], "unknown contents"),
+        (["--grid", "1", "--block", "64"], "takes 3 arguments"),
+        (["--kernel", "zzz", "--disasm"], "there is no kernel zzz; there are: k"),
+        (["--check", "bogus", "--list"], "'bogus' does not exist"),
+        (["--arch", "gfx000", "--list"], "gfx000"),
+    ],
+)
+def test_errors(file, capsys, args, text):
+    assert cli.main([file, *args]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_libdir(capsys):
+    assert cli.main(["--libdir"]) == 0
+    assert capsys.readouterr().out.strip().endswith("lib")

@@ -1,0 +1,220 @@
+"""``python -m tilelang.sim FILE``: lists, disassembles and runs code objects on the simulated GPU.
+
+    python -m tilelang.sim kernel.hsaco --list
+    python -m tilelang.sim kernel.hsaco --kernel add --disasm
+    python -m tilelang.sim kernel.hsaco --kernel add --grid 4 --block 256 --check all --stats \
+        --arg in:f32:1024:random(1) --arg in:f32:1024:ones --arg out:f32:1024 --arg i32:1024 --save out.npy
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from tilelang.errors import SimulatorFault
+from tilelang.sim import Device, Kernel, Module, libdir
+
+DTYPES = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+
+
+class BadArgument(ValueError):
+    """A command-line value that cannot be used."""
+
+
+def to_bf16(a: np.ndarray) -> np.ndarray:
+    """Bit patterns of the nearest bfloat16 values (ties to even)."""
+    bits = a.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def fill(kind: str, shape: tuple[int, ...], name: str) -> np.ndarray | None:
+    """Contents by name: zeros, ones, arange, random(seed), ints(seed) (small integers), undef, file.npy."""
+    dtype = DTYPES[name]
+    m = re.fullmatch(r"(random|ints)(?:\((\d+)\))?", kind)
+    if kind in ("undef", ""):
+        return None
+    if kind.endswith(".npy"):
+        a = np.load(kind)
+        if a.size != int(np.prod(shape)):
+            raise BadArgument(f"{kind} holds {a.size} elements, not {int(np.prod(shape))}")
+        return a.astype(dtype).reshape(shape) if name != "bf16" else to_bf16(a).reshape(shape)
+    if m:
+        rng = np.random.default_rng(int(m[2] or 0))
+        a = (
+            rng.integers(-4, 5, shape)
+            if m[1] == "ints"
+            else rng.standard_normal(shape) * (1 if name[0] in "fb" else 100)
+        )
+    elif kind in ("zeros", "ones"):
+        a = np.full(shape, float(kind == "ones"))
+    elif kind == "arange":
+        a = np.arange(int(np.prod(shape))).reshape(shape)
+    else:
+        raise BadArgument(
+            f"unknown contents {kind!r}: zeros, ones, arange, random(seed), ints(seed), undef or FILE.npy"
+        )
+    return to_bf16(a) if name == "bf16" else a.astype(dtype)
+
+
+def parse_arg(text: str) -> tuple[str, str, Any, str]:
+    """(role, dtype, shape or value, contents) of one --arg."""
+    if text == "null":
+        return "null", "", None, ""
+    role, _, rest = text.partition(":")
+    if role in ("in", "out", "inout"):
+        name, _, rest = rest.partition(":")
+        dims, _, kind = rest.partition(":")
+        if name not in DTYPES or not re.fullmatch(r"\d+(x\d+)*", dims):
+            raise BadArgument(f"--arg {text}: expected {role}:DTYPE:SHAPE[:CONTENTS], e.g. {role}:f16:64x64")
+        return role, name, tuple(int(d) for d in dims.split("x")), kind or ("undef" if role == "out" else "zeros")
+    if role not in DTYPES or not rest:
+        raise BadArgument(f"--arg {text}: expected in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null")
+    value = float(rest) if role[0] in "fb" else int(rest, 0)
+    return "value", role, to_bf16(np.array([value]))[0] if role == "bf16" else DTYPES[role](value), ""
+
+
+def dims(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(x) for x in re.split("[x,]", text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers like 4x2x1") from None
+
+
+def show_list(module: Module) -> None:
+    for k in module.kernels.values():
+        r = k.resources
+        print(f"{k.name}")
+        print(
+            f"  wave{r['wave_size']}, {r['vgprs']} VGPRs ({r['agprs']} accumulation), {r['sgprs']} SGPRs, "
+            f"{r['lds_bytes']} bytes of LDS, {r['scratch_bytes']} of scratch, {r['vgpr_spills']} spills, "
+            f"up to {r['max_threads']} threads"
+        )
+        for a in k.args:
+            if not a.kind.startswith("hidden_"):
+                print(f"  +{a.offset:<4} {a.size} bytes  {a.kind:<14} {a.name}")
+
+
+def show_disassembly(k: Kernel, counts: dict[int, tuple[int, str]] | None = None) -> None:
+    last = None
+    for pc, text, line in k.disassembly():
+        if line and line != last:
+            print(f"; {line}")
+            last = line
+        n = f"{counts[pc][0]:>10} " if counts and pc in counts else " " * 11 if counts else ""
+        print(f"{n}{pc:6x}: {text}")
+
+
+def show_stats(stats: dict[str, Any], seconds: float) -> None:
+    n = stats["instructions"]
+    print(f"{n} instructions of waves in {seconds * 1e3:.1f} ms ({n / max(seconds, 1e-9) / 1e6:.1f} million a second)")
+    for mnemonic, count in stats["by_mnemonic"].items():
+        print(f"  {count:>12} {100 * count / n:5.1f}%  {mnemonic}")
+    for key in ("global_read_bytes", "global_write_bytes", "lds_read_bytes", "lds_write_bytes"):
+        moved = ", ".join(f"{b} by {w}-byte accesses" for w, b in stats[key].items() if b)
+        print(f"  {key}: {moved or 0}")
+    print(f"  LDS bank conflicts: {stats['lds_conflict_cycles']} cycles; scalar loads: {stats['scalar_bytes']} bytes")
+
+
+def pick(module: Module, name: str | None) -> Kernel:
+    if name is None and len(module.kernels) == 1:
+        return next(iter(module.kernels.values()))
+    if name not in module.kernels:
+        what = "choose one with --kernel" if name is None else f"there is no kernel {name}"
+        raise BadArgument(f"{what}; there are: {', '.join(module.kernels)}")
+    return module.kernels[name]
+
+
+def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
+    args, outs = [], []
+    for text in opt.arg:
+        role, name, shape, kind = parse_arg(text)
+        if role in ("null", "value"):
+            args.append(shape)
+            continue
+        mem = dev.empty(int(np.prod(shape)) * np.dtype(DTYPES[name]).itemsize)
+        data = fill(kind, shape, name)
+        if data is not None:
+            mem.write(data)
+        args.append(mem)
+        if role != "in":
+            outs.append((mem, name, shape))
+    start = time.perf_counter()
+    try:
+        stats = kernel.launch(opt.grid, opt.block, args, opt.lds)
+    except SimulatorFault as e:
+        print("\n".join(str(r) for r in e.reports), file=sys.stderr)
+        return 1
+    seconds = time.perf_counter() - start
+    if opt.stats:
+        show_stats(stats, seconds)
+    if opt.disasm:
+        show_disassembly(kernel, stats["by_pc"])
+    for i, (mem, name, shape) in enumerate(outs):
+        a = mem.numpy(DTYPES[name], shape)
+        if opt.save:
+            path = opt.save if len(outs) == 1 else opt.save.replace(".npy", f".{i}.npy")
+            np.save(path, a)
+            print(f"saved {name}{list(shape)} to {path}")
+        else:
+            print(a if name != "bf16" else (a.astype(np.uint32) << 16).view(np.float32))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(prog="python -m tilelang sim", description=__doc__.split("\n")[0].split(": ")[1])
+    p.add_argument("file", nargs="?", help="code object (.hsaco)")
+    p.add_argument("--kernel", help="symbol; not needed when there is one")
+    p.add_argument("--list", action="store_true", help="kernels, resources, arguments")
+    p.add_argument("--disasm", action="store_true", help="instructions (with counts after a run)")
+    p.add_argument("--grid", type=dims, help="workgroups, e.g. 8x8x1")
+    p.add_argument("--block", type=dims, help="threads, e.g. 256")
+    p.add_argument("--lds", type=int, default=0, help="bytes of dynamic LDS")
+    p.add_argument(
+        "--arg", action="append", default=[], help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null"
+    )
+    p.add_argument("--arch", default="gfx942", help="the simulated chip")
+    p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier")
+    p.add_argument("--threads", type=int, help="host threads")
+    p.add_argument("--seed", type=int, default=0, help="permutes the order of waves")
+    p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
+    p.add_argument("--save", metavar="FILE.npy", help="where outputs go")
+    p.add_argument("--libdir", action="store_true", help="prints the folder with the libamdhip64.so libraries")
+    return p
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line; returns the exit status: 0, 1 after a fault of the program, 2 for wrong usage."""
+    opt = parser().parse_args(argv)
+    if opt.libdir:
+        print(libdir())
+        return 0
+    if not opt.file:
+        parser().error("a code object is needed")
+    try:
+        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, seed=opt.seed)
+        module = dev.load(opt.file)
+        if opt.list:
+            show_list(module)
+        if opt.list or (opt.disasm and not opt.grid):
+            if opt.disasm:
+                show_disassembly(pick(module, opt.kernel))
+            return 0
+        if not opt.grid or not opt.block:
+            raise BadArgument("--grid and --block say how to launch (or use --list, --disasm)")
+        return run(opt, dev, pick(module, opt.kernel))
+    except (OSError, ValueError, TypeError, NotImplementedError) as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
