@@ -147,9 +147,10 @@ mutate(char *buf, size_t n, size_t cap, uint64_t *s)
                                        "-inf",
                                        "99999999999999999999"};
     uint64_t what = next(s) % 6, at = n ? next(s) % n : 0;
-    size_t len = n ? TL_MIN((size_t)(1 + next(s) % 24), n - at) : 0;
+    size_t len = 1 + next(s) % 24;
     const char *piece = bits[next(s) % TL_COUNT(bits)];
     size_t plen = strlen(piece), from = n ? next(s) % n : 0;
+    len = TL_MIN(len, n - at);
     switch (what) {
     case 0:
         buf[at] = (char)next(s);

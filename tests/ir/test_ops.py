@@ -24,7 +24,13 @@ def read_cases() -> list[tuple[str, str, str, str | None, int]]:
         elif current and not line.startswith("//"):
             current[-1].append(line)
     return [
-        (op, f'kernel @k level {level} {{target = "gfx942"}} ({params}) {{\n' + "\n".join(body) + "\n}\n", kind, want, n)
+        (
+            op,
+            f'kernel @k level {level} {{target = "gfx942"}} ({params}) {{\n' + "\n".join(body) + "\n}\n",
+            kind,
+            want,
+            n,
+        )
         for op, kind, level, params, want, n, body in out
     ]
 
