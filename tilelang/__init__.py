@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """tilelang: a tile-level kernel language for AMD GPUs.
 
 ``import tilelang as tl``; decorate a function with ``@tl.kernel`` and call it with tensors. CPU tensors run on the
@@ -10,6 +11,8 @@ from .errors import CompileError, DeviceError, LaunchError, LaunchTypeError, Sim
 from .frontend.capture import Func as _Func
 from .frontend.dtypes import DTYPES as _DTYPES
 from .frontend.dtypes import DType
+from .frontend.ops import abs_ as abs
+from .frontend.ops import all_ as all
 from .frontend.ops import (
     alloc_local,
     alloc_shared,
@@ -54,16 +57,14 @@ from .frontend.ops import (
     xor_sum,
     zeros,
 )
-from .frontend.ops import abs_ as abs  # noqa: A004
-from .frontend.ops import all_ as all  # noqa: A004
-from .frontend.ops import any_ as any  # noqa: A004
-from .frontend.ops import max_ as max  # noqa: A004
-from .frontend.ops import min_ as min  # noqa: A004
-from .frontend.ops import range_ as range  # noqa: A004
-from .frontend.ops import round_ as round  # noqa: A004
-from .frontend.ops import sum_ as sum  # noqa: A004
+from .frontend.ops import any_ as any
+from .frontend.ops import max_ as max
+from .frontend.ops import min_ as min
+from .frontend.ops import range_ as range
+from .frontend.ops import round_ as round
+from .frontend.ops import sum_ as sum
 from .frontend.params import Buffer, constexpr, dim, dims
-from .kernel import CompiledKernel, Kernel, compile, kernel  # noqa: A004
+from .kernel import CompiledKernel, Kernel, compile, kernel
 
 bool_ = _DTYPES["bool_"]
 int8 = _DTYPES["int8"]

@@ -107,7 +107,10 @@ class Definition:
     def _read_params(self) -> list[Param]:
         fn, code = self.fn, self.fn.__code__
         if self.in_class:
-            self._fail(f"{fn.__qualname__} is defined in a class: a method cannot be a kernel", "define it outside of the class")
+            self._fail(
+                f"{fn.__qualname__} is defined in a class: a method cannot be a kernel",
+                "define it outside of the class",
+            )
         if code.co_flags & 0x0C:
             self.source.compiled()
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -162,7 +165,9 @@ class Definition:
 class Engine:
     """A definition with options, replaced constants and perhaps a target: launchers by captured values."""
 
-    def __init__(self, definition: Definition, options: dict[str, Any], replaced: dict[str, Any], target: str | None) -> None:
+    def __init__(
+        self, definition: Definition, options: dict[str, Any], replaced: dict[str, Any], target: str | None
+    ) -> None:
         self.definition = definition
         self.options = options
         self.replaced = replaced
@@ -177,7 +182,9 @@ class Engine:
     def captures(self) -> Captures:
         if self._captures is None:
             d = self.definition
-            self._captures = Captures(d.source, self.replaced, d.annotated, tuple(p.name for p in d.params if p.kind == "buffer"))
+            self._captures = Captures(
+                d.source, self.replaced, d.annotated, tuple(p.name for p in d.params if p.kind == "buffer")
+            )
         return self._captures
 
     def launcher(self, given_grid: bool) -> Any:
@@ -223,7 +230,9 @@ class Launchable:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         if running() is not None:
-            current("").fail(f"the kernel {self._engine.definition.name} is called inside a kernel", "make it a @tl.func helper")
+            current("").fail(
+                f"the kernel {self._engine.definition.name} is called inside a kernel", "make it a @tl.func helper"
+            )
         self._launch(None, args, kwargs)
 
     def __getitem__(self, grid: Any) -> Any:
@@ -241,7 +250,9 @@ class Launchable:
         launcher = engine.launcher(grid is not None)
         if self._computed is None:
             self._computed = tuple(
-                p.name for p in engine.definition.params if p.kind == "constexpr" and isinstance(p.default, types.FunctionType)
+                p.name
+                for p in engine.definition.params
+                if p.kind == "constexpr" and isinstance(p.default, types.FunctionType)
             )
         if self._computed:
             args, kwargs = compute(launcher, engine.definition, self._computed, args, kwargs)
@@ -422,7 +433,7 @@ class CompiledKernel(Launchable):
 
     @property
     def resources(self) -> dict[str, Any]:
-        """vgprs, agprs, sgprs, lds and scratch (bytes), spills, waves, occupancy (waves a SIMD), limit (what sets it)."""
+        """vgprs, agprs, sgprs, lds, scratch (bytes), spills, waves, occupancy (waves a SIMD), limit (what sets it)."""
         return dict(self._built.resources)
 
     @property
@@ -479,7 +490,7 @@ def describe(built: Built) -> dict[str, Any]:
         "target": built.target,
         "block": [built.block, 1, 1],
         "grid": grid,
-        "grid_note": "each axis: product of ceil(dim / C) over [parameter, dimension, C]; parameter -1: the constant `dimension`",
+        "grid_note": "axis = product of ceil(dim / C) over [parameter, dim, C]; parameter -1: the constant `dim`",
         "params": params,
         "kernarg": slots,
         "kernarg_size": 8 * len(slots),
@@ -506,7 +517,7 @@ def default_target() -> str:
 
 
 def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
-    """The launcher's key for any strides and alignments, with open dtypes as given: one, a sequence in order, or by name."""
+    """The launcher's key for any strides and alignments; open dtypes as given: one, a sequence in order, or by name."""
     open_ = [p for p in d.params if p.kind == "buffer" and p.buffer.dtype is None]
     if isinstance(dtypes, Mapping):
         unknown = set(dtypes) - {p.name for p in d.params}
@@ -515,7 +526,9 @@ def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
         table = {k: as_dtype(v) for k, v in dtypes.items()}
     elif isinstance(dtypes, (tuple, list)):
         if len(dtypes) != len(open_):
-            raise TypeError(f"tl.compile({d.name}): {len(open_)} parameters have an open dtype, dtypes has {len(dtypes)}")
+            raise TypeError(
+                f"tl.compile({d.name}): {len(open_)} parameters have an open dtype, dtypes has {len(dtypes)}"
+            )
         table = {p.name: as_dtype(v) for p, v in zip(open_, dtypes)}
     else:
         table = dict.fromkeys((p.name for p in open_), as_dtype(dtypes))
@@ -593,23 +606,26 @@ def divisor(n: int) -> int:
 
 
 def kernel(fn: Any = None, /, **options: Any) -> Any:
-    """Makes a Kernel of a function: ``@tl.kernel`` or ``@tl.kernel(num_warps=4, num_stages=2, grid=..., waves_per_eu=...)``."""
+    """Makes a Kernel of a function: ``@tl.kernel`` or ``@tl.kernel(num_warps=4, num_stages=2, grid=...)``."""
     if fn is None:
         return lambda f: Kernel(f, options)
     return Kernel(fn, options)
 
 
-def compile(  # noqa: A001
+def compile(
     kernel: Kernel, target: str | None = None, dtypes: Any = None, like: Any = None, **options: Any
 ) -> CompiledKernel:
-    """A CompiledKernel: options fixed (also ``name=value`` for a captured constant); compiled now with dtypes= or like=,
-    else at the first call with each kind of arguments.
+    """A CompiledKernel: options fixed (also ``name=value`` for a captured constant).
 
-    target: "gfx942", ...; None: the device of the tensors, for CPU tensors the simulated chip. dtypes: of the parameters whose
-    dtype is open. like: arguments to compile for (torch meta tensors allowed).
+    Compiled now with dtypes= or like=, else at the first call with each kind of arguments.
+
+    target: "gfx942", ...; None: the device of the tensors, for CPU tensors the simulated chip. dtypes: of
+    the parameters whose dtype is open. like: arguments to compile for (torch meta tensors allowed).
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"tl.compile takes a kernel (a function decorated with @tl.kernel), got {type(kernel).__name__}")
+        raise TypeError(
+            f"tl.compile takes a kernel (a function decorated with @tl.kernel), got {type(kernel).__name__}"
+        )
     return CompiledKernel(kernel, target, options, (dtypes, like))
 
 

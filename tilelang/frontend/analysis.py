@@ -79,7 +79,7 @@ def walrus(node: ast.AST) -> set[str]:
 
 
 class Definite:
-    """Marks the reads of local names that some path reaches without an assignment: ``unsure`` holds ids of Name nodes."""
+    """Marks reads of local names that some path reaches without an assignment: ``unsure`` holds ids of Name nodes."""
 
     def __init__(self, local: set[str], params: set[str]) -> None:
         self.local = local
@@ -91,10 +91,7 @@ class Definite:
         return self.block(body)
 
     def block(self, body: list[ast.stmt]) -> bool:
-        for s in body:
-            if not self.stmt(s):
-                return False
-        return True
+        return all(self.stmt(s) for s in body)
 
     def read(self, node: ast.AST | None) -> None:
         """An expression, in evaluation order as far as assignments inside it matter."""

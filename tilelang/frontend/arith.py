@@ -10,7 +10,14 @@ from .base import TraceBase
 from .dtypes import DType, as_dtype, bool_, float32, float64, int32, promote, weak_dtype
 from .values import Alloc, BufferVal, Idx, Scalar, Tile, Unbound, Value
 
-COMPARE = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+COMPARE = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
 BITWISE = {"and", "or", "xor", "shl", "shr"}
 SYMBOL = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
@@ -478,7 +485,9 @@ class ArithMixin(TraceBase):
         else:
             acc = self.as_tile(acc)
             if not isinstance(acc, Tile):
-                self.fail(f"the accumulator of dot must be a tile, got {self.describe(acc)}", "tl.zeros([M, N], tl.float32)")
+                self.fail(
+                    f"the accumulator of dot must be a tile, got {self.describe(acc)}", "tl.zeros([M, N], tl.float32)"
+                )
             if acc.dtype is not wide or acc.shape != shape:
                 self.fail(
                     f"the accumulator of this dot must be a {wide.name} tile of shape {shape}, got {acc.describe()}",
@@ -491,7 +500,10 @@ class ArithMixin(TraceBase):
     def _dot_types(self, a: Any, b: Any) -> tuple[tuple[int, int], DType]:
         for x, side in ((a, "left"), (b, "right")):
             if isinstance(x, BufferVal):
-                self.fail(f"dot: the {side} operand is {x.describe()}, a whole tensor", f"slice it: {x.name}[i : i + C, k : k + C]")
+                self.fail(
+                    f"dot: the {side} operand is {x.describe()}, a whole tensor",
+                    f"slice it: {x.name}[i : i + C, k : k + C]",
+                )
             if not isinstance(x, (Tile, Alloc)):
                 self.fail(f"dot takes tiles, got {self.describe(x)} as its {side} operand")
             if isinstance(x, Alloc):
@@ -550,7 +562,11 @@ class ArithMixin(TraceBase):
                     return self.accumulate(op, t, self.binary("mul", a, b))
                 return self.fma(a, b, t)
         product = a * b
-        return self.accumulate(op, t, product) if augmented and isinstance(t, Value) else self.python_binary(op, t, product)
+        return (
+            self.accumulate(op, t, product)
+            if augmented and isinstance(t, Value)
+            else self.python_binary(op, t, product)
+        )
 
     @staticmethod
     def python_binary(op: str, a: Any, b: Any) -> Any:

@@ -223,7 +223,7 @@ class TraceBase:
             )
         if s is not None and not s.open:
             self.fail(
-                f"{v.describe()} was made inside a run-time loop or branch (line {v.place[1]}) and is used outside of it",
+                f"{v.describe()} was made inside a run-time loop or branch (line {v.place[1]}) and is used outside",
                 "assign it to a local variable, which is carried or merged; not to a list or an attribute",
             )
 
@@ -261,9 +261,7 @@ class TraceBase:
         key = ("c", dtype.elem if dtype else "", shape, repr(value))
         found = self.scope.find(key)
         if found is None:
-            found = self.ir.const(
-                self.scope.block, self.ty_of(dtype, shape), value, self.loc_of(self.locate())
-            )
+            found = self.ir.const(self.scope.block, self.ty_of(dtype, shape), value, self.loc_of(self.locate()))
             self.scope.memo[key] = found
         return found
 

@@ -130,9 +130,13 @@ class KeyMaker:
         module = type(v).__module__.partition(".")[0]
         if type(v).__name__ == "dtype" and module in ("torch", "numpy"):
             return (module, str(v))
-        if module == "numpy" and getattr(v, "shape", None) == () and hasattr(v, "item"):
-            if type(v).__name__ != "ndarray":
-                return ("numpy", v.dtype.str, v.tobytes())
+        if (
+            module == "numpy"
+            and type(v).__name__ != "ndarray"
+            and getattr(v, "shape", None) == ()
+            and hasattr(v, "item")
+        ):
+            return ("numpy", v.dtype.str, v.tobytes())
         if type(v).__name__ in ("ufunc", "_ArrayFunctionDispatcher") or type(v).__module__ == "tilelang.kernel":
             return Ref(v)
         raise Unkeyable(type(v).__name__)
@@ -208,7 +212,9 @@ def bytecode_paths(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
 class Captures:
     """What one kernel's body reads from outside, now."""
 
-    def __init__(self, source: Source, override: dict[str, Any], annotated: dict[str, Any], params: tuple[str, ...]) -> None:
+    def __init__(
+        self, source: Source, override: dict[str, Any], annotated: dict[str, Any], params: tuple[str, ...]
+    ) -> None:
         self.source = source
         self.override = override
         self.annotated = annotated  # names in the annotations and the values they had
@@ -255,7 +261,7 @@ class Captures:
             return
         file, line, col, end = self.source.name_place(name)
         raise CompileError(
-            f"{name} was {was} when the kernel's annotations were evaluated and is {v if v is not MISSING else 'gone'} now",
+            f"{name} was {was} when the annotations were evaluated and is {v if v is not MISSING else 'gone'} now",
             file,
             line,
             col,

@@ -75,9 +75,7 @@ class MemoryMixin(ArithMixin):
             axis += 1
         if tile_shape is not None:
             acc.shape[tile_at:tile_at] = tile_shape
-            acc.operands = [
-                self._expand_to(x, len(tile_shape)) if isinstance(x, Tile) else x for x in acc.operands
-            ]
+            acc.operands = [self._expand_to(x, len(tile_shape)) if isinstance(x, Tile) else x for x in acc.operands]
         if len(acc.shape) + len(acc.new_axes) > MAX_RANK:
             self.fail(f"a tile has at most {MAX_RANK} dimensions")
         return acc
@@ -89,7 +87,9 @@ class MemoryMixin(ArithMixin):
 
     def _index_tile(self, x: Tile) -> None:
         if x.dtype.kind == "b":
-            self.fail("indexing by a bool mask is refused: the result has no constant shape", "use tl.where(mask, x, v)")
+            self.fail(
+                "indexing by a bool mask is refused: the result has no constant shape", "use tl.where(mask, x, v)"
+            )
         if x.dtype.kind not in "iu":
             self.fail(f"an index tile must hold integers, got {x.describe()}", "convert it: x.to(tl.int32)")
 
@@ -104,7 +104,10 @@ class MemoryMixin(ArithMixin):
         size = mem.shape[axis]
         step = 1 if s.step is None else s.step
         if isinstance(step, Value) or not isinstance(step, int) or step < 1:
-            self.fail(f"a slice's step must be a positive constant, got {self.describe(step)}", "use tl.flip for a reversed tile")
+            self.fail(
+                f"a slice's step must be a positive constant, got {self.describe(step)}",
+                "index with a tile: lo - tl.arange(0, C)",
+            )
         lo = 0 if s.start is None else self._from_end(mem, axis, s.start, "a slice's start")
         hi = size if s.stop is None else self._from_end(mem, axis, s.stop, "a slice's end")
         capacity, end = self._capacity(lo, hi, s.stop is None)
@@ -183,16 +186,13 @@ class MemoryMixin(ArithMixin):
         if isinstance(mem, Alloc) and acc.whole:
             return False  # the stored tile's extent was stored too
         sizes = [n for n, d in zip(mem.shape, acc.dims) if d != "i"]
-        starts, pos = [], 0
-        for d in acc.dims:
-            if d in "et":
-                return False
-            if d == "s":
-                starts.append(acc.operands[pos])
-            pos += 1
+        if set(acc.dims) & {"e", "t"}:
+            return False
+        starts = [x for d, x in zip(acc.dims, acc.operands) if d == "s"]
         spans = [(n - 1) * s + 1 for n, s in zip(acc.shape, acc.steps)]
         return all(
-            isinstance(lo, int) and isinstance(n, int) and 0 <= lo and lo + c <= n for lo, n, c in zip(starts, sizes, spans)
+            isinstance(lo, int) and isinstance(n, int) and lo >= 0 and lo + c <= n
+            for lo, n, c in zip(starts, sizes, spans)
         )
 
     def store(self, mem: Any, index: Any, value: Any, options: dict[str, Any] | None = None) -> None:

@@ -143,7 +143,10 @@ def arange(start: int, end: int | None = None) -> Any:
         start, end = 0, start
     for x in (start, end):
         if isinstance(x, Value) or not isinstance(x, int):
-            t.fail(f"the bounds of arange must be constant ints, got {t.describe(x)}", "add a run-time start: start + tl.arange(0, n)")
+            t.fail(
+                f"the bounds of arange must be constant ints, got {t.describe(x)}",
+                "add a run-time start: start + tl.arange(0, n)",
+            )
     if end <= start:
         t.fail(f"arange({start}, {end}) is empty")
     if start < -(1 << 31) or end > 1 << 31:
@@ -206,8 +209,9 @@ def broadcast_to(x: Any, *shape: Any) -> Any:
 
 
 def dot(a: Any, b: Any, acc: Any = None, *, mma: Any = None, waves: Any = None) -> Any:
-    """acc + a @ b for tiles [M, K] and [K, N] of one dtype; accumulates in float32 (float64, int32). ``acc += dot(a, b)``
-    is the fused form."""
+    """acc + a @ b for tiles [M, K] and [K, N] of one dtype; accumulates in float32 (float64, int32).
+
+    ``acc += dot(a, b)`` is the fused form."""
     t = current("tl.dot")
     return t.dot(a, b, acc, mma=tuple(mma) if mma else None, waves=tuple(waves) if waves else None)
 

@@ -1,4 +1,4 @@
-"""Parameters of kernels: ``Buffer[...]``, named dims, ``constexpr``, and the pairing of annotations with their source."""
+"""Parameters of kernels: ``Buffer[...]``, named dims, ``constexpr``; pairing of annotations with their source."""
 
 from __future__ import annotations
 
@@ -155,13 +155,13 @@ class BufferType:
 
 
 class Buffer:
-    """Annotation of a tensor parameter: ``Buffer`` (any shape), ``Buffer[M, K]``, ``Buffer[M, K, float16]``, ``Buffer[()]``."""
+    """A tensor parameter: ``Buffer`` (any shape), ``Buffer[M, K]``, ``Buffer[M, K, float16]``, ``Buffer[()]``."""
 
     def __class_getitem__(cls, items: Any) -> BufferType:
         return BufferType(items if isinstance(items, tuple) else (items,))
 
 
-class constexpr:  # noqa: N801
+class constexpr:
     """Annotation of a compile-time parameter; each value is compiled on its own."""
 
 
@@ -180,7 +180,7 @@ def make_optional(inner: Any, other: Any) -> Any:
 
 
 class Param:
-    """One parameter of a kernel. kind: "buffer", "scalar", "constexpr". ``buffer`` has dims and dtype, ``dtype`` a scalar's."""
+    """One parameter: kind "buffer", "scalar" or "constexpr"; ``buffer`` has dims and dtype, ``dtype`` is a scalar's."""
 
     __slots__ = ("name", "kind", "buffer", "dtype", "optional", "default", "has_default", "keyword_only")
 

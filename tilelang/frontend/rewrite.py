@@ -259,7 +259,9 @@ class Rewriter(ast.NodeTransformer):
                 self.refuse.fail(n, *REFUSED[type(n)])
             if isinstance(n, (ast.For, ast.While)) and n.orelse:
                 self.refuse.fail(
-                    n.orelse[0], "`else` of a loop is refused in a kernel", "set a flag before break and test it after the loop"
+                    n.orelse[0],
+                    "`else` of a loop is refused in a kernel",
+                    "set a flag before break and test it after the loop",
                 )
             if isinstance(n, ast.Assign) and self.is_alloc(n.value):
                 self.allocated |= {t.id for t in n.targets if isinstance(t, ast.Name)}
@@ -280,15 +282,19 @@ class Rewriter(ast.NodeTransformer):
                 out.append(new)
         return out
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         inner = Rewriter(self.refuse, self.table)
         if node.decorator_list:
-            self.refuse.fail(node.decorator_list[0], "a function inside a kernel takes no decorators", "define it outside of the kernel with @tl.func")
+            self.refuse.fail(
+                node.decorator_list[0],
+                "a function inside a kernel takes no decorators",
+                "define it outside of the kernel with @tl.func",
+            )
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.kw_defaults = [self.visit(d) if d else d for d in node.args.kw_defaults]
         return inner.function(node, False)
 
-    def visit_Lambda(self, node: ast.Lambda) -> Any:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
         self.generic_visit(node)
         return node
 
@@ -317,7 +323,7 @@ class Rewriter(ast.NodeTransformer):
         table = name(TABLE, node)
         return ast.copy_location(ast.Subscript(table, constant(len(self.table) - 1, node), ast.Load()), node)
 
-    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> Any:
         if isinstance(node.ctx, ast.Load) and id(node) in self.unsure:
             self.used_names.add(node.id)
             return call("chk", node, node, constant(node.id, node))
@@ -325,7 +331,7 @@ class Rewriter(ast.NodeTransformer):
 
     # -- expressions --
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         begin = "and_begin" if isinstance(node.op, ast.And) else "or_begin"
         values = [self.visit(v) for v in node.values]
         out = values[-1]
@@ -334,17 +340,17 @@ class Rewriter(ast.NodeTransformer):
             out = call("bool_end", node, call(begin, v, v), other)
         return out
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
         test, a, b = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
         one = ast.copy_location(ast.IfExp(call("ife_then", node), a, constant(None, node)), node)
         two = ast.copy_location(ast.IfExp(call("ife_else", node), b, constant(None, node)), node)
         return call("ife_end", node, call("ife_begin", test, test), one, two)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         self.generic_visit(node)
         return call("not_", node, node.operand) if isinstance(node.op, ast.Not) else node
 
-    def visit_Compare(self, node: ast.Compare) -> Any:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
@@ -364,7 +370,7 @@ class Rewriter(ast.NodeTransformer):
             out = call("bool_end", node, call("and_begin", node, v), other)
         return out
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         node.value = self.visit(node.value)
         node.slice = self.index(node.slice)
         return node
@@ -395,7 +401,7 @@ class Rewriter(ast.NodeTransformer):
         """Whether two expressions are written alike (one stores, the other loads)."""
         return ast.dump(a).replace("Store()", "Load()") == ast.dump(b).replace("Store()", "Load()")
 
-    def visit_Assign(self, node: ast.Assign) -> Any:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> Any:
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript):
             special = self.item_update(node, target)
@@ -416,7 +422,12 @@ class Rewriter(ast.NodeTransformer):
             return call("named", v, constant(target.id, v), self.visit(v))
         if isinstance(v, ast.BinOp) and isinstance(v.op, ast.Add):
             for t, m in ((v.left, v.right), (v.right, v.left)):
-                if isinstance(t, ast.Name) and t.id == target.id and isinstance(m, ast.BinOp) and isinstance(m.op, ast.Mult):
+                if (
+                    isinstance(t, ast.Name)
+                    and t.id == target.id
+                    and isinstance(m, ast.BinOp)
+                    and isinstance(m.op, ast.Mult)
+                ):
                     return call("add_mul", v, self.visit(t), self.visit(m.left), self.visit(m.right))
         v = self.visit(v)
         if target.id in self.allocated:
@@ -428,7 +439,13 @@ class Rewriter(ast.NodeTransformer):
         """``T[i] = max(T[i], v)`` and ``T[i] = T[i] + v`` as reductions of a grid loop."""
         v = node.value
         op, other = None, None
-        if isinstance(v, ast.Call) and isinstance(v.func, ast.Name) and v.func.id in ("max", "min") and len(v.args) == 2 and not v.keywords:
+        if (
+            isinstance(v, ast.Call)
+            and isinstance(v.func, ast.Name)
+            and v.func.id in ("max", "min")
+            and len(v.args) == 2
+            and not v.keywords
+        ):
             for a, b in ((v.args[0], v.args[1]), (v.args[1], v.args[0])):
                 if self.same(a, target):
                     op, other = v.func.id, b
@@ -456,7 +473,7 @@ class Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Tuple([self.slice_expr(e) for e in node.elts], ast.Load()), node)
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         self.note(node.target)
         if node.value is None:
             return None
@@ -465,7 +482,7 @@ class Rewriter(ast.NodeTransformer):
         value = call("annotated", node, self.visit(node.value), self.visit(node.annotation))
         return assign(node.target, value, node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         op = OPS[type(node.op)]
         target = node.target
         if isinstance(target, ast.Subscript):
@@ -491,7 +508,7 @@ class Rewriter(ast.NodeTransformer):
         self.note(target)
         return assign(target, value, node)
 
-    def visit_Delete(self, node: ast.Delete) -> Any:  # noqa: N802
+    def visit_Delete(self, node: ast.Delete) -> Any:
         out: list[ast.stmt] = []
         for t in node.targets:
             if isinstance(t, ast.Name):
@@ -501,14 +518,14 @@ class Rewriter(ast.NodeTransformer):
                 out.append(ast.copy_location(ast.Delete([self.visit(t)]), node))
         return out
 
-    def visit_Assert(self, node: ast.Assert) -> Any:  # noqa: N802
+    def visit_Assert(self, node: ast.Assert) -> Any:
         args = [self.visit(node.test)]
         if node.msg is not None:
             empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
             args.append(ast.copy_location(ast.Lambda(empty, self.visit(node.msg)), node.msg))
         return ast.copy_location(ast.Expr(call("assert_", node, *args)), node)
 
-    def visit_Raise(self, node: ast.Raise) -> Any:  # noqa: N802
+    def visit_Raise(self, node: ast.Raise) -> Any:
         args = [self.visit(x) for x in (node.exc, node.cause) if x is not None]
         return ast.copy_location(ast.Expr(call("raise_", node, *args)), node)
 
@@ -528,7 +545,7 @@ class Rewriter(ast.NodeTransformer):
         fn = ast.copy_location(ast.Attribute(name(obj, node), "tail", ast.Load()), node)
         return [ast.copy_location(ast.Expr(ast.copy_location(ast.Call(fn, [tuple_of(idents, node)], []), node)), node)]
 
-    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+    def visit_If(self, node: ast.If) -> Any:
         changed = assigned([*node.body, *node.orelse])
         after, other = node.live_after, node.live_else  # type: ignore[attr-defined]
         idents = sorted(changed & (after | other))
@@ -560,7 +577,7 @@ class Rewriter(ast.NodeTransformer):
     def flag_positions(self, node: ast.For | ast.While, idents: list[str]) -> tuple[int, ...]:
         return tuple(idents.index(f) for f in getattr(node, "stop_flags", ()) if f in idents)
 
-    def visit_For(self, node: ast.For) -> Any:  # noqa: N802
+    def visit_For(self, node: ast.For) -> Any:
         changed = assigned([node.target, *node.body])
         idents = self.carried(node, changed)
         obj, item = self.fresh("loop"), self.fresh("x")
@@ -570,7 +587,9 @@ class Rewriter(ast.NodeTransformer):
         table = self.names(idents, [ast.Expr(node.target), *node.body], place)  # type: ignore[list-item]
         flags = constant(self.flag_positions(node, idents), place)
         make = assign(
-            name(obj, place, True), call("loop", place, self.visit(node.iter), table, flags, constant(hints, place)), place
+            name(obj, place, True),
+            call("loop", place, self.visit(node.iter), table, flags, constant(hints, place)),
+            place,
         )
         self.note(node.target)
         body = self.statements(node.body)
@@ -579,7 +598,7 @@ class Rewriter(ast.NodeTransformer):
         loop = ast.copy_location(ast.For(name(item, place, True), name(obj, place), loop_body, []), place)
         return [make, loop, *self.enter(obj, idents, place, "done")]
 
-    def visit_While(self, node: ast.While) -> Any:  # noqa: N802
+    def visit_While(self, node: ast.While) -> Any:
         changed = assigned([node.test, *node.body])
         idents = self.carried(node, changed)
         obj = self.fresh("while")
@@ -599,7 +618,9 @@ class Rewriter(ast.NodeTransformer):
         begin = self.enter(obj, idents, place, "body")
         if not idents:
             fn = ast.copy_location(ast.Attribute(name(obj, place), "body", ast.Load()), place)
-            begin = [ast.copy_location(ast.Expr(ast.copy_location(ast.Call(fn, [tuple_of([], place)], []), place)), place)]
+            begin = [
+                ast.copy_location(ast.Expr(ast.copy_location(ast.Call(fn, [tuple_of([], place)], []), place)), place)
+            ]
         inner = ast.copy_location(ast.If(tested, [*begin, *body, *self.leave(obj, idents, place)], []), place)
         more = ast.copy_location(ast.Attribute(name(obj, place), "more", ast.Load()), place)
         again = ast.copy_location(ast.Call(more, [], []), place)
@@ -607,7 +628,9 @@ class Rewriter(ast.NodeTransformer):
         return [make, loop, *self.enter(obj, idents, place, "done")]
 
 
-def rewrite(fn: ast.FunctionDef, file: str, lines: list[str], first_line: int, is_kernel: bool) -> tuple[ast.FunctionDef, list[Any]]:
+def rewrite(
+    fn: ast.FunctionDef, file: str, lines: list[str], first_line: int, is_kernel: bool
+) -> tuple[ast.FunctionDef, list[Any]]:
     """The rewritten function (the tree is changed in place) and its table of Names."""
     table: list[Any] = []
     new = Rewriter(Refusal(file, lines, first_line), table).function(fn, is_kernel)

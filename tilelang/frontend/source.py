@@ -12,12 +12,12 @@ from typing import Any
 
 from ..errors import CompileError
 from .analysis import COMPREHENSIONS, assigned, children, target_names
-from .base import PLACES, NOWHERE, Place
+from .base import NOWHERE, PLACES, Place
 from .rewrite import TABLE, TL, Refusal, rewrite
 
 NO_SOURCE = (
-    "put the kernel into a file or a notebook cell; code made by exec() needs its text in linecache.cache under the file name "
-    "that compile() was given"
+    "put the kernel into a file or a notebook cell; code made by exec() needs its text in linecache.cache "
+    "under the file name that compile() was given"
 )
 
 
@@ -61,7 +61,7 @@ class Source:
         name = self.fn.__code__.co_name
         if not self.lines:
             raise CompileError(
-                f"the source of {self.fn.__name__} is not available: Python kept no text for {self.file!r}, line {self.first}",
+                f"the source of {name} is not available: Python kept no text for {self.file!r}, line {self.first}",
                 self.file,
                 self.first,
                 hint=NO_SOURCE,
@@ -79,7 +79,9 @@ class Source:
         body: Any = tree.body[0].body if indented else tree.body  # type: ignore[attr-defined]
         node = body[0]
         if isinstance(node, ast.AsyncFunctionDef):
-            Refusal(self.file, self.lines, self.first).fail(node, "`async` is refused in a kernel", "use a plain function")
+            Refusal(self.file, self.lines, self.first).fail(
+                node, "`async` is refused in a kernel", "use a plain function"
+            )
         if not isinstance(node, ast.FunctionDef) or node.name != name:
             raise CompileError(
                 f"the text of {self.file!r} at line {self.first} is not the source of {name}: it changed since",

@@ -9,15 +9,33 @@ from typing import Any
 from . import poly as P
 from .base import Place, Scope
 from .capture import Captures
-from .control import ControlMixin, RangeSpec
+from .control import NO_NAMES, ControlMixin, GridSpec, Names, RangeSpec
 from .dtypes import DType, bool_, float32, int32
+from .loops import Branch, GridLoop, RangeLoop, StaticBranch, StaticLoop, Ternary, WhileLoop
 from .params import Dim, DimExpr
 from .source import Source
 from .values import UNBOUND, Alloc, BufferVal, FromEnd, Idx, Memory, Scalar, Tile, Unbound, Value
 
 MAX_CALLS = 100
 BUILTINS = frozenset(
-    "range min max abs round pow divmod int float bool print sum any all sorted len".split()
+    [
+        "range",
+        "min",
+        "max",
+        "abs",
+        "round",
+        "pow",
+        "divmod",
+        "int",
+        "float",
+        "bool",
+        "print",
+        "sum",
+        "any",
+        "all",
+        "sorted",
+        "len",
+    ]
 )  # replaced by functions that know run-time values
 
 
@@ -54,10 +72,37 @@ class Trace(ControlMixin):
         if isinstance(annotation, DType):
             if isinstance(value, Tile):
                 if value.dtype is not annotation:
-                    self.fail(f"the annotation says {annotation.name}, the value is {value.describe()}", "convert it: .to(dtype)")
+                    self.fail(
+                        f"the annotation says {annotation.name}, the value is {value.describe()}",
+                        "convert it: .to(dtype)",
+                    )
                 return value
             return self.cast(value, annotation)
         return value
+
+    # -- loops and branches --
+
+    def loop(self, it: Any, names: Names = NO_NAMES, flags: tuple[int, ...] = (), hints: tuple[str, ...] = ()) -> Any:
+        if isinstance(it, RangeSpec):
+            return RangeLoop(self, it, names, flags, hints)
+        if isinstance(it, GridSpec):
+            return GridLoop(self, it, names, flags, hints)
+        if isinstance(it, Value):
+            iter(it)  # type: ignore[call-overload]
+        return StaticLoop(self, it, names, flags, hints)
+
+    def cond(self, test: Any, names: Names = NO_NAMES, merge: tuple[bool, ...] = ()) -> Any:
+        c = self.truth(test)
+        return StaticBranch(c) if isinstance(c, bool) else Branch(self, c, names, merge)
+
+    def while_(self, names: Names = NO_NAMES, flags: tuple[int, ...] = ()) -> Any:
+        return WhileLoop(self, names, flags)
+
+    def ife_begin(self, test: Any) -> Any:
+        c = self.truth(test)
+        entry = Ternary(self, c)
+        self.bool_stack.append(entry)
+        return entry
 
     # -- functions --
 
@@ -81,7 +126,10 @@ class Trace(ControlMixin):
         """A named dim, or an expression of such, as an exact integer."""
         if isinstance(d, Dim):
             if d.name not in self.dims:
-                self.fail(f"the dim {d.name} is not a size of any parameter", f"annotate a parameter with it: tl.Buffer[{d.name}]")
+                self.fail(
+                    f"the dim {d.name} is not a size of any parameter",
+                    f"annotate a parameter with it: tl.Buffer[{d.name}]",
+                )
             return self.dims[d.name]
         ops = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}
         a, b = (self.dim_value(x) if isinstance(x, DimExpr) else x for x in d.args)
@@ -90,7 +138,10 @@ class Trace(ControlMixin):
     def call_func(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a @tl.func inline."""
         if self.call_depth >= MAX_CALLS:
-            self.fail(f"more than {MAX_CALLS} nested calls of @tl.func helpers ({func.fn.__name__})", "recursion must end at compile time")
+            self.fail(
+                f"more than {MAX_CALLS} nested calls of @tl.func helpers ({func.fn.__name__})",
+                "recursion must end at compile time",
+            )
         entry = self.helpers.get(id(func))
         if entry is None:
             names = Captures(func.source, {}, {}, ()).names()
@@ -133,7 +184,9 @@ class Trace(ControlMixin):
         if not 1 <= len(args) <= 3:
             self.fail(f"range takes 1 to 3 arguments, got {len(args)}")
         lo, hi, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-        lo, hi, step = (self.as_index(x, f"a bound of range ({n})") for x, n in ((lo, "start"), (hi, "end"), (step, "step")))
+        lo, hi, step = (
+            self.as_index(x, f"a bound of range ({n})") for x, n in ((lo, "start"), (hi, "end"), (step, "step"))
+        )
         if isinstance(step, int) and step == 0:
             self.fail("range() step must not be 0")
         return RangeSpec(self, lo, hi, step, options)
@@ -148,7 +201,10 @@ class Trace(ControlMixin):
             self.store(t, Ellipsis, self.accumulate(op, self.as_tile(t), x))
             return t
         if isinstance(t, BufferVal):
-            self.fail(f"{t.describe()} is a whole tensor and cannot be updated at once", f"index it: {t.name}[i : i + C] += ...")
+            self.fail(
+                f"{t.describe()} is a whole tensor and cannot be updated at once",
+                f"index it: {t.name}[i : i + C] += ...",
+            )
         if isinstance(t, (Tile, Scalar)) or isinstance(x, Value):
             return self.accumulate(op, t, x)
         return self.inplace(op, t, x)
@@ -165,14 +221,19 @@ class Trace(ControlMixin):
 
     def aug_call(self, op: str, t: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
         """``t op= fn(...)``: with dot, the fused form."""
-        if op == "add" and getattr(fn, "__tl_dot__", False) and "acc" not in kwargs and len(args) == 2:
-            if isinstance(t, (Tile, Alloc)):
-                return self._dot_into(t, *args, **kwargs)
+        fused = op == "add" and getattr(fn, "__tl_dot__", False) and "acc" not in kwargs and len(args) == 2
+        if fused and isinstance(t, (Tile, Alloc)):
+            return self._dot_into(t, *args, **kwargs)
         return self.aug(op, t, fn(*args, **kwargs))
 
     def aug_matmul(self, op: str, t: Any, a: Any, b: Any) -> Any:
         """``t op= a @ b``."""
-        if op == "add" and isinstance(t, (Tile, Alloc)) and isinstance(a, (Tile, Memory)) and isinstance(b, (Tile, Memory)):
+        if (
+            op == "add"
+            and isinstance(t, (Tile, Alloc))
+            and isinstance(a, (Tile, Memory))
+            and isinstance(b, (Tile, Memory))
+        ):
             return self._dot_into(t, a, b)
         return self.aug(op, t, a @ b)
 
@@ -208,7 +269,10 @@ class Trace(ControlMixin):
     def static_assert(self, condition: Any, message: Any = "") -> None:
         c = self.truth(condition)
         if not isinstance(c, bool):
-            self.fail("static_assert needs a condition that is known at compile time", "use tl.assert_ for run-time conditions")
+            self.fail(
+                "static_assert needs a condition that is known at compile time",
+                "use tl.assert_ for run-time conditions",
+            )
         if not c:
             text = message() if callable(message) else message
             self.fail(f"static assertion failed{': ' + str(text) if text else ''}")
@@ -216,7 +280,9 @@ class Trace(ControlMixin):
     def assert_(self, condition: Any, message: Any = "") -> None:
         """The assert statement, and tl.assert_."""
         if isinstance(condition, Tile):
-            condition = self.reduce("all", self.binary("ne", condition, 0) if condition.dtype is not bool_ else condition, None, False, None)
+            condition = self.reduce(
+                "all", self.binary("ne", condition, 0) if condition.dtype is not bool_ else condition, None, False, None
+            )
         c = self.truth(condition)
         if isinstance(c, bool):
             self.static_assert(c, message)
@@ -242,12 +308,15 @@ class Trace(ControlMixin):
     def _builtin_of(self, name: str, fn: Any, args: tuple[Any, ...]) -> Any:
         x = args[0]
         if name == "print":
-            self.fail("print() of a run-time value", 'use tl.print("x", x)')
+            self.fail("print() of a run-time value: it is known at run time only", "store it to a tensor to look at it")
         if name in ("sum", "any", "all", "sorted", "len", "min", "max"):
-            other = "x.shape[0]" if name == "len" else f"tl.{'sort' if name == 'sorted' else name}(x)"
-            self.fail(f"Python's {name}() of {self.describe(x)} is refused", f"use {other}")
+            other = {"len": "use x.shape[0]", "sorted": None}.get(name, f"use tl.{name}(x)")
+            self.fail(f"Python's {name}() of {self.describe(x)} is refused", other)
         if isinstance(x, Tile) and name in ("int", "float", "bool"):
-            self.fail(f"{name}() of {x.describe()}", f"use .to(tl.{ {'int': 'int32', 'float': 'float32', 'bool': 'bool_'}[name] })")
+            self.fail(
+                f"{name}() of {x.describe()}",
+                f"use .to(tl.{ {'int': 'int32', 'float': 'float32', 'bool': 'bool_'}[name] })",
+            )
         if name == "int":
             return x if isinstance(x, Idx) or x.dtype.kind in "iu" else self.cast(x, int32)
         if name == "float":
@@ -272,7 +341,7 @@ class Trace(ControlMixin):
             value = self.resolve_extent(x.name) if self.resolve_extent else None
             if value is None:
                 self.fail(
-                    f"extent {n} of grid is the buffer {x.name}, and no integer {x.name} is known where the kernel is defined",
+                    f"extent {n} of grid is the buffer {x.name}, and no integer {x.name} is known outside the kernel",
                     f"write {x.name}.shape[0]",
                 )
             return value

@@ -1,4 +1,4 @@
-"""What a kernel's body computes with while it is traced: exact integers, scalars, tiles, buffers, shared and local tiles.
+"""What a kernel's body computes with while it is traced: exact integers, scalars, tiles, buffers, allocated tiles.
 
 Every value belongs to one Trace (``t``) and to the scope (block) it was made in. The operators here only say which
 operation is meant; typing, broadcasting and emission are in arith.py and memory.py.
@@ -13,6 +13,11 @@ from .dtypes import DType
 
 if TYPE_CHECKING:
     from .trace import Scope, Trace
+
+
+def article(name: str) -> str:
+    """ "an int32", "a float32"."""
+    return ("an " if name[0] in "aeiou" and not name.startswith("uint") else "a ") + name
 
 
 class FromEnd(int):
@@ -52,12 +57,12 @@ class Value:
     def refuse_bool(self) -> NoReturn:
         self.t.fail(
             f"the truth of {self.describe()} is known at run time only and cannot steer Python here",
-            "if this is a helper function, decorate it with @tl.func: its if, while, and, or, not then work on run-time scalars",
+            "if this is a helper function, decorate it with @tl.func: if, while, and, or, not work on scalars then",
         )
 
     def __index__(self) -> int:
         self.t.fail(
-            f"{self.describe()} is a run-time value; a constant int is needed here (a shape, a list index, range in a plain helper)",
+            f"{self.describe()} is a run-time value; a constant int is needed here (shape, list index, range in a helper)",
             "use a captured constant or a tl.constexpr parameter; for loops in a helper decorate it with @tl.func",
         )
 
@@ -77,7 +82,10 @@ class Value:
         self.t.fail(f"`in` on {self.describe()} is refused", "compare and reduce: tl.any(x == v)")
 
     def __format__(self, spec: str) -> str:
-        self.t.fail(f"{self.describe()} in an f-string or format(): it is known at run time only", 'use tl.print("x", x)')
+        self.t.fail(
+            f"{self.describe()} in an f-string or format(): it is known at run time only",
+            "store it to a tensor to look at it",
+        )
 
     def __str__(self) -> str:
         return f"<{self.describe()}>"
@@ -156,7 +164,7 @@ class Arith(Value):
 
 
 class Idx(Arith):
-    """An exact integer: a program id, dim or range variable and ``+ - * // % min max`` of them. Weak against typed values.
+    """An exact integer: program id, dim, range variable and ``+ - * // % min max`` of them. Weak against typed values.
 
     ``poly`` is its normal form; ``recipe`` is ("val", value) or (operation, operand, operand), emitted when needed.
     """
@@ -193,7 +201,7 @@ class Scalar(Arith):
 
 
 class Tile(Arith):
-    """An immutable tile of a dtype and constant shape. ``partial``: some elements may be invalid (past a tensor's edge)."""
+    """An immutable tile of constant shape. ``partial``: some elements may be invalid (past a tensor's edge)."""
 
     __slots__ = ("val", "dtype", "shape", "partial")
 
@@ -205,14 +213,14 @@ class Tile(Arith):
         self.partial = partial
 
     def describe(self) -> str:
-        return f"a {self.dtype.name} tile of shape {self.shape}"
+        return f"{article(self.dtype.name)} tile of shape {self.shape}"
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
 
     @property
-    def T(self) -> Tile:  # noqa: N802
+    def T(self) -> Tile:
         """The tile with its dimensions reversed."""
         return self.t.permute(self, tuple(reversed(range(len(self.shape)))))
 
@@ -227,7 +235,7 @@ class Tile(Arith):
 
     def refuse_bool(self) -> NoReturn:
         self.t.fail(
-            f"{self.describe()} has no single truth value: if, while, and, or, not and chained comparisons do not work on tiles",
+            f"{self.describe()} has no single truth value: no if, while, and, or, not, chained comparison on tiles",
             "use tl.where, & | ~ with parentheses around comparisons, or reduce with tl.any / tl.all",
         )
 
@@ -288,7 +296,9 @@ class Alloc(Memory):
 
     __slots__ = ("kind", "dtype", "shape", "options", "val")
 
-    def __init__(self, t: Trace, kind: str, shape: tuple[int, ...], dtype: DType | None, options: dict[str, int]) -> None:
+    def __init__(
+        self, t: Trace, kind: str, shape: tuple[int, ...], dtype: DType | None, options: dict[str, int]
+    ) -> None:
         super().__init__(t, t.scope)
         self.name = ""
         self.kind = kind
@@ -302,7 +312,7 @@ class Alloc(Memory):
         return f"the {self.kind} tile{name} of shape {self.shape}"
 
     @property
-    def T(self) -> Tile:  # noqa: N802
+    def T(self) -> Tile:
         """The transposed contents."""
         return self.t.as_tile(self).T
 
