@@ -263,6 +263,19 @@ flt_max(double a, double b)
     return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
 
+/* Not fmin of libc, which takes a signalling NaN for a reason to give NaN. */
+static double
+flt_fmin(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : flt_min(a, b);
+}
+
+static double
+flt_fmax(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : flt_max(a, b);
+}
+
 /* a * b + c with one rounding, for elements narrower than double: exact product, sum rounded to odd, so that
  * the rounding that follows is the only one that shows. */
 static double
@@ -342,6 +355,8 @@ fold_flt(TlOpcode c, Ctx *x, bool is_f64, double A, double B, double C)
 #define tl_mul(a, b)    (a) * (b)
 #define tl_min(a, b)    flt_min(a, b)
 #define tl_max(a, b)    flt_max(a, b)
+#define tl_fmin(a, b)   flt_fmin(a, b)
+#define tl_fmax(a, b)   flt_fmax(a, b)
 #define tl_abs(a)       fabs(a)
 #define tl_fma(a, b, c) (is_f64 ? fma(a, b, c) : fma_to_odd(a, b, c))
     switch ((int)c) {
