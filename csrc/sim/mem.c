@@ -163,7 +163,8 @@ snap_build(SimMem *m)
         if (o->map)
             s->ranges[s->nranges++] = (Range){(uint64_t)o->map, (uint64_t)o->map + o->map_size};
     }
-    qsort(m->regs, m->nregs, sizeof *m->regs, cmp_reg);
+    if (m->nregs)
+        qsort(m->regs, m->nregs, sizeof *m->regs, cmp_reg);
     for (uint32_t i = 0; i < m->nregs;) {
         uint64_t hi = m->regs[i].hi;
         uint32_t j = i + 1;
