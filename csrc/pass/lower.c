@@ -582,6 +582,8 @@ lower_op(Lw *lw, TlOp o)
     }
     if (n.code == TL_OP_load)
         return tl_vtype(ir, n.res[0])->kind == TL_TY_TILE ? lw_emit_loads(lw, o) : lw_scalar_load(lw, o);
+    if (n.code == TL_OP_reduce)
+        return lw_reduce(lw, o);
     if (n.code == TL_OP_alloc_shared)
         return true;
     if (n.code == TL_OP_assert) {
@@ -653,6 +655,14 @@ static bool
 finish(Lw *lw)
 {
     TlIr *ir = lw->ir;
+    if (lw->scratch_bytes)
+        lw->lds_bytes = lw_scratch(lw, 0) + lw->scratch_bytes;
+    if (lw->lds_bytes > lw->tgt->lds_max) {
+        tl_error(lw->diag, ir->kernels.data[lw->src].loc, TL_E_LDS_LIMIT,
+                 tl_arena_printf(lw->arena, "the kernel needs %u bytes of LDS (%u of them to exchange tiles between waves), %s has %u",
+                                 lw->lds_bytes, lw->scratch_bytes, lw->tgt->name, lw->tgt->lds_max));
+        return tl_hint(lw->diag, "use smaller tiles");
+    }
     static const char *const copied[] = {"grid0", "grid1", "grid2"};
     tl_kattr_set_str(ir, lw->dst, "target", lw->tgt->name);
     tl_kattr_set_int(ir, lw->dst, "num_warps", lw->waves);

@@ -50,6 +50,8 @@ typedef struct LwVal {
     bool ext_known;
     bool anchored;
     TlLayout anchor;
+    bool reduce_set; /* the layout that a reduction over it wants */
+    TlLayout reduce_lay;
 } LwVal;
 
 typedef struct LwLdsAcc {
@@ -111,7 +113,7 @@ typedef struct Lw {
     TlMap numbering; /* hash -> value of entry block */
     TlMap depth;     /* thread value -> 1 when not of the entry block */
     TlMap ivs;       /* source induction variable -> the `for` operation */
-    uint32_t lds_bytes;
+    uint32_t lds_bytes, scratch_bytes;
     TlVal lane, wave, tid;
     TlVal coords_key;
     bool barrier_due; /* a user's barrier that nothing has stood for yet */
@@ -237,6 +239,15 @@ bool lw_ext(Lw *lw, TlVal src, LwExt *out);
 bool lw_emit_loads(Lw *lw, TlOp op); /* a load at its place in the program */
 LwTile *lw_masked_zero(Lw *lw, LwTile *t, const LwExt *e);
 bool lw_set_tile(Lw *lw, TlVal src, LwTile *t);
+
+/* i1: register reg of the layout is inside e for this lane; 0: always. */
+TlVal lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e);
+
+/* ---- lower_convert.c, lower_reduce.c */
+uint32_t lw_scratch(Lw *lw, uint32_t n);
+bool lw_barrier(Lw *lw);
+LwTile *lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at);
+bool lw_reduce(Lw *lw, TlOp op);
 
 /* ---- lower_dot.c */
 LwTile *lw_dot(Lw *lw, TlOp op);

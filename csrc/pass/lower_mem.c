@@ -92,6 +92,8 @@ dim_bounds(Lw *lw, TlOp op, uint32_t t, TlVal *lo, TlVal *hi)
     bool in = false;
     if (d != TL_DYN && lw_aff_max(lw, &s, &v) && v + cap <= d)
         in = true;
+    if (cap & (cap - 1))
+        room = lw_int(lw, TL_ELEM_I64, cap); /* the layout is padded beyond the capacity */
     for (uint32_t i = 0; !in && d == TL_DYN && lw->grid_known && i < lw->ngrid; i++) {
         /* start = C * program_id of the axis whose grid is ceil(this dim / C), dim a multiple of C */
         TlVal gb = tl_blockn(ir, ir->kernels.data[lw->src].body)->args.data[TL_MAX(lw->kgrid[i][0], 0)];
@@ -101,11 +103,13 @@ dim_bounds(Lw *lw, TlOp op, uint32_t t, TlVal *lo, TlVal *hi)
             in = po && tl_opn(ir, po)->code == TL_OP_program_id && tl_attr_int(ir, po, "axis", 0) == (int64_t)i;
         }
     }
-    if (!in)
-        room = lw_bin(lw, TL_OP_sub, p->dim[bd], lw_aff_emit(lw, &s, 0));
+    if (!in) {
+        TlVal r1 = lw_bin(lw, TL_OP_sub, p->dim[bd], lw_aff_emit(lw, &s, 0));
+        room = room ? lw_bin(lw, TL_OP_min, room, r1) : r1;
+    }
     if (end) {
         LwAff e = lw_aff(lw, end), df = lw_aff_sub(&e, &s);
-        if (!df.ok || df.n || df.c < cap) {
+        if (!df.ok || df.n || df.c < cap) { /* not surely beyond the capacity */
             TlVal r2 = lw_bin(lw, TL_OP_sub, lw_aff_emit(lw, &e, 0), lw_aff_emit(lw, &s, 0));
             room = room ? lw_bin(lw, TL_OP_min, room, r2) : r2;
         }
@@ -383,7 +387,8 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
         char kind;
         lw_access_dim(ir, op, t, &bd, &at, &kind);
         bool inside = (o->inside >> t) & 1;
-        bool drops = kind == 's' && is_outermost(&bt, bd) && !(bt.flags & TL_BUF_BIG);
+        int64_t cap = tl_tinfo(ir, access_tile_type(ir, op))->shape[t];
+        bool drops = kind == 's' && !(cap & (cap - 1)) && is_outermost(&bt, bd) && !(bt.flags & TL_BUF_BIG);
         if (!inside) {
             m.lo[t] = ext.lo[t];
             m.hi[t] = drops ? 0 : ext.hi[t];

@@ -218,6 +218,7 @@ loads_move_in_k(Pipe *p)
             char kind;
             if (rank != 2 || (bt->flags & TL_BUF_BIG))
                 return false;
+            const int64_t *cap = tl_vtype(ir, tl_opn(ir, o)->res[0])->shape;
             for (uint32_t t = 0; t < rank; t++) {
                 if (!lw_access_dim(ir, o, t, &bd, &at, &kind) || kind != 's')
                     return false;
@@ -226,7 +227,7 @@ loads_move_in_k(Pipe *p)
                 if (!a.ok)
                     return false;
                 if (co) {
-                    if (co < 0 || !lw_aff_min(lw, &a, &low) || low < 0 ||
+                    if (co < 0 || (cap[t] & (cap[t] - 1)) /* padded */ || !lw_aff_min(lw, &a, &low) || low < 0 ||
                         kdims != 1u << (p->copy[c].flipped[i] ? 1 - t : t) || lw_aff_div(lw, &a) % 2)
                         return false;
                     moving++;

@@ -449,7 +449,8 @@ demand_operands(Lw *lw, TlOp o, const TlLayout *l, uint32_t which)
     const TlOpNode n = *tl_opn(ir, o);
     TlLayout in;
     uint32_t traits = tl_op_row(n.code)->traits;
-    if (n.code == TL_OP_const || n.code == TL_OP_splat || n.code == TL_OP_arange || n.code == TL_OP_dot)
+    if (n.code == TL_OP_const || n.code == TL_OP_splat || n.code == TL_OP_arange || n.code == TL_OP_dot ||
+        n.code == TL_OP_reduce)
         return true;
     if (n.code == TL_OP_load)
         return tl_vtype(ir, n.in[0])->kind != TL_TY_SHARED || add_lds_acc(lw, n.in[0], o, which, l);
@@ -479,13 +480,9 @@ demand(Lw *lw, TlVal v, const TlLayout *l)
         if (tl_layout_equal(&x->lay[i], l))
             return true;
     TlOp o = tl_valn(lw->ir, v)->def;
-    TlOpcode code = o ? tl_opn(lw->ir, o)->code : TL_OP_NONE;
-    bool fixed = !o || code == TL_OP_for || code == TL_OP_if || code == TL_OP_while || code == TL_OP_dot;
-    if (fixed && x->anchored && !tl_layout_equal(&x->anchor, l))
-        return lw_fail(lw, o, TL_E_UNSUPPORTED, "a tile held in the matrix instruction's layout is needed in another one; "
-                       "this conversion is not lowered yet");
-    if (x->nlay == LW_MAX_LAYOUTS || (fixed && x->nlay))
+    if (x->nlay == LW_MAX_LAYOUTS) {
         return lw_fail(lw, o, TL_E_UNSUPPORTED, "a tile value is needed in more than %u layouts", x->nlay);
+    }
     uint32_t which = x->nlay;
     x->lay[x->nlay++] = *l;
     return o ? demand_operands(lw, o, l, which) : true;
@@ -550,6 +547,27 @@ demand_store(Lw *lw, TlOp o)
         return add_lds_acc(lw, n.in[0], o, 0, &w);
     }
     return true;
+}
+
+/* A reduction takes its operand as it is held anyway, else in the order of its memory. */
+static bool
+demand_reduce(Lw *lw, TlOp o)
+{
+    const TlOpNode n = *tl_opn(lw->ir, o);
+    LwVal *x = lw_val(lw, n.in[0]);
+    TlLayout l;
+    if (!x)
+        return false;
+    if (x->anchored)
+        l = x->anchor;
+    else if (x->nlay)
+        l = x->lay[0];
+    else if (!lw_blocked_for(lw, tl_valn(lw->ir, n.in[0])->type, value_minor(lw, n.in[0], 0),
+                             tl_elem_bytes(tl_vtype(lw->ir, n.in[0])->elem), 1, &l))
+        return lw_fail(lw, o, TL_E_INTERNAL, "no layout for a reduced tile");
+    x->reduce_set = true;
+    x->reduce_lay = l;
+    return demand(lw, n.in[0], &l);
 }
 
 static bool demand_block(Lw *lw, TlBlock b);
@@ -625,6 +643,8 @@ demand_block(Lw *lw, TlBlock b)
             ok = demand_region_op(lw, o);
         else if (c == TL_OP_dot)
             ok = demand_dot(lw, o);
+        else if (c == TL_OP_reduce)
+            ok = demand_reduce(lw, o);
         if (!ok)
             return false;
     }

@@ -139,31 +139,35 @@ lw_ext(Lw *lw, TlVal src, LwExt *out)
     return true;
 }
 
+TlVal
+lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e)
+{
+    TlVal c = 0;
+    for (uint32_t d = 0; d < LW_MAX_RANK && tl_layout_has_out(l, (TlDim)(TL_DIM_0 + d)); d++) {
+        if (!e->lo[d] && !e->hi[d])
+            continue;
+        TlVal pos = lw_bin(lw, TL_OP_add, lw_lane_coord(lw, l, (TlDim)(TL_DIM_0 + d), false),
+                           lw_int(lw, TL_ELEM_I32, tl_layout_at(l, reg, 0, 0, (TlDim)(TL_DIM_0 + d))));
+        if (e->hi[d]) {
+            TlVal x = lw_bin(lw, TL_OP_lt, pos, e->hi[d]);
+            c = c ? lw_bin(lw, TL_OP_and, c, x) : x;
+        }
+        if (e->lo[d]) {
+            TlVal x = lw_bin(lw, TL_OP_ge, pos, e->lo[d]);
+            c = c ? lw_bin(lw, TL_OP_and, c, x) : x;
+        }
+    }
+    return c;
+}
+
 /* One condition, or a vec of them, that tells which elements of chunk i are inside e. 0: all are. */
 static TlVal
 chunk_mask(Lw *lw, const LwTile *t, uint32_t i, const LwExt *e)
 {
-    uint32_t rank = 0;
-    while (rank < LW_MAX_RANK && tl_layout_has_out(&t->lay, (TlDim)(TL_DIM_0 + rank)))
-        rank++;
     TlVal *c = TL_NEW_N(lw->arena, TlVal, t->chunk);
     bool same = true;
     for (uint32_t j = 0; c && j < t->chunk; j++) {
-        for (uint32_t d = 0; d < rank; d++) {
-            if (!e->lo[d] && !e->hi[d])
-                continue;
-            uint32_t rc = tl_layout_at(&t->lay, i * t->chunk + j, 0, 0, (TlDim)(TL_DIM_0 + d));
-            TlVal pos = lw_bin(lw, TL_OP_add, lw_lane_coord(lw, &t->lay, (TlDim)(TL_DIM_0 + d), false),
-                               lw_int(lw, TL_ELEM_I32, rc));
-            if (e->hi[d]) {
-                TlVal x = lw_bin(lw, TL_OP_lt, pos, e->hi[d]);
-                c[j] = c[j] ? lw_bin(lw, TL_OP_and, c[j], x) : x;
-            }
-            if (e->lo[d]) {
-                TlVal x = lw_bin(lw, TL_OP_ge, pos, e->lo[d]);
-                c[j] = c[j] ? lw_bin(lw, TL_OP_and, c[j], x) : x;
-            }
-        }
+        c[j] = lw_inside(lw, &t->lay, i * t->chunk + j, e);
         same = same && c[j] == c[0];
     }
     if (!c || !c[0])
@@ -347,11 +351,15 @@ lw_tile(Lw *lw, TlVal src, const TlLayout *l)
     TlOp o = tl_valn(lw->ir, src)->def;
     if (t)
         return t;
-    if (!o) {
-        lw_fail(lw, 0, TL_E_INTERNAL, "a carried tile is asked for in a layout it does not have");
-        return NULL;
+    TlOpcode c = o ? tl_opn(lw->ir, o)->code : TL_OP_NONE;
+    if (c == TL_OP_NONE || c == TL_OP_for || c == TL_OP_if || c == TL_OP_while || c == TL_OP_dot || c == TL_OP_reduce) {
+        /* made in one layout: convert */
+        LwVal *v = lw_val(lw, src);
+        for (uint32_t i = 0; v && i < v->nlay && !t; i++)
+            if (v->tile[i])
+                t = lw_convert(lw, v->tile[i], l, o);
+        return t && lw_set_tile(lw, src, t) ? t : NULL;
     }
-    TlOpcode c = tl_opn(lw->ir, o)->code;
     if (c == TL_OP_const || c == TL_OP_splat)
         return splat_tile(lw, o, l, TL_MIN(1u << tl_layout_in_bits(l, TL_DIM_REG), 4u));
     if (c == TL_OP_arange)
