@@ -62,7 +62,7 @@ class Value:
 
     def __index__(self) -> int:
         self.t.fail(
-            f"{self.describe()} is a run-time value; a constant int is needed here (shape, list index, range in a helper)",
+            f"{self.describe()} is a run-time value; a constant int is needed (shape, list index, range in a helper)",
             "use a captured constant or a tl.constexpr parameter; for loops in a helper decorate it with @tl.func",
         )
 
