@@ -1,20 +1,394 @@
-/* check.c - the checked variant. Only bounds is there so far: sim_checks_available() says so. */
-#include "sim/core.h"
+/* check.c - the checked variant: what each instruction reads and writes, results that are still on their way
+ * (check "wait"), and the order of the other parts. Poison: check_poison.c; wait states: check_hazard.c; LDS
+ * and memory: check_lds.c, check_mem.c.
+ */
+#include "sim/check.h"
 
+uint32_t
+sim_checks_available(void)
+{
+    return (1u << SIM_CHECK_COUNT) - 1;
+}
 
-void sim_chk_prepare(SimBuild *b){(void)b;}
-void sim_chk_reset(SimWave *w){(void)w;}
-bool sim_chk_before(SimWave *w, const SimRec *r){(void)w;(void)r;return true;}
-void sim_chk_after(SimWave *w, const SimRec *r){(void)w;(void)r;}
-void sim_chk_barrier(SimGroup *g){(void)g;}
-void sim_chk_wave_end(SimWave *w){(void)w;}
-#include "sim/vmem.h"
-bool sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v){(void)w;(void)r;(void)op;(void)v;return true;}
-bool sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v){(void)w;(void)r;(void)op;(void)v;return true;}
-bool sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v){(void)w;(void)r;(void)op;(void)v;return true;}
-bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write){(void)w;(void)r;(void)addr;(void)exec;(void)bytes;(void)write;return true;}
-bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes){(void)w;(void)r;(void)addr;(void)exec;(void)bytes;return true;}
-uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part){(void)w;(void)part;(void)addr;(void)exec;(void)n;return 0;}
-void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes){(void)w;(void)src;(void)addr;(void)exec;(void)bytes;}
-bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, const uint64_t *undef){(void)w;(void)r;(void)addr;(void)exec;(void)bytes;(void)undef;return true;}
-uint32_t sim_checks_available(void){return 1;}
+const char *
+sim_row_name(uint32_t row, char buf[16])
+{
+    snprintf(buf, 16, "%c%u", row < ROW_AGPR ? 'v' : 'a', row & 255);
+    return buf;
+}
+const char *
+sim_sreg_name(uint32_t s, char buf[16])
+{
+    switch (s) {
+    case S_VCC:
+    case S_VCC + 1:
+        snprintf(buf, 16, "vcc");
+        break;
+    case S_EXEC:
+    case S_EXEC + 1:
+        snprintf(buf, 16, "exec");
+        break;
+    case S_M0:
+        snprintf(buf, 16, "m0");
+        break;
+    default:
+        snprintf(buf, 16, "s%u", s);
+    }
+    return buf;
+}
+
+/* ---- decode time
+ * ----------------------------------------------------------------------------------------------------- */
+
+static void
+add_range(SimRange *list, uint8_t *n, uint32_t cap, uint32_t start, uint32_t count, uint32_t cls)
+{
+    if (*n < cap && count)
+        list[(*n)++] = (SimRange){(uint16_t)start, (uint8_t)count, (uint8_t)cls};
+}
+
+static uint8_t
+kind_of(const SimBuild *b)
+{
+    switch ((IsaEnc)b->in->enc) {
+    case ISA_SOP1:
+    case ISA_SOP2:
+    case ISA_SOPK:
+    case ISA_SOPC:
+        return CK_SALU;
+    case ISA_SOPP:
+        return !strcmp(b->name, "s_waitcnt")                                       ? CK_WAIT
+               : !strcmp(b->name, "s_nop")                                         ? CK_NOP
+               : !strncmp(b->name, "s_cbranch", 9) || !strcmp(b->name, "s_branch") ? CK_BRANCH
+                                                                                   : CK_OTHER;
+    case ISA_SMEM:
+        return CK_SMEM;
+    case ISA_FLAT:
+        return CK_FLAT;
+    case ISA_GLOBAL:
+    case ISA_SCRATCH:
+    case ISA_MUBUF:
+    case ISA_MTBUF:
+        return CK_VMEM;
+    case ISA_DS:
+        return CK_DS;
+    case ISA_VOP1:
+    case ISA_VOP2:
+    case ISA_VOPC:
+    case ISA_VOP3:
+    case ISA_VOP3P:
+    case ISA_MAI:
+    case ISA_DPP:
+    case ISA_DPP8:
+    case ISA_SDWA:
+    case ISA_VOPD:
+        return !strncmp(b->name, "v_mfma", 6) || !strncmp(b->name, "v_smfmac", 8) ? CK_MFMA : CK_VALU;
+    case ISA_ENC_NONE:
+    case ISA_OTHER:
+        break;
+    }
+    return CK_OTHER;
+}
+
+static uint8_t
+use_of(const SimBuild *b)
+{
+    const char *n = b->name;
+    uint8_t u = 0;
+    uint32_t cl = isa_op_info(b->in->op)->classes;
+    if (b->x->kind == CK_VMEM || b->x->kind == CK_FLAT || b->x->kind == CK_DS) {
+        bool st = strstr(n, "_store_") || !strncmp(n, "ds_write", 8);
+        bool ld = strstr(n, "_load_") || !strncmp(n, "ds_read", 7);
+        bool at = (cl & ISA_C_ATOMIC) || (b->x->kind == CK_DS && !st && !ld && !strstr(n, "permute") &&
+                                          !strstr(n, "swizzle") && strcmp(n, "ds_nop"));
+        u = (uint8_t)((st ? CU_STORE : 0) | (ld ? CU_LOAD : 0) | (at ? CU_ATOMIC : 0));
+        if (b->in->lds || strstr(n, "_load_lds_"))
+            u |= CU_DMA;
+    }
+    if (!strcmp(n, "s_setpc_b64") || !strcmp(n, "s_swappc_b64"))
+        u |= CU_JUMP;
+    if (!strncmp(n, "s_cbranch_scc", 13))
+        u |= CU_SCC;
+    if (!strncmp(n, "s_cbranch_vcc", 13))
+        u |= CU_VCC;
+    return u;
+}
+
+void
+sim_chk_prepare(SimBuild *b)
+{
+    SimExt *x = b->x;
+    const IsaInst *in = b->in;
+    uint32_t pos = 0;
+    x->kind = kind_of(b);
+    x->use = use_of(b);
+    for (uint32_t i = 0; i < in->nopnds; i++) {
+        const IsaOpnd *o = &in->opnd[i];
+        bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;
+        uint32_t cls = dst ? 7 : pos;
+        if (!dst && !(o->flags & ISA_IMPLICIT))
+            pos++;
+        if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) {
+            uint32_t row = o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0u);
+            if (rd)
+                add_range(x->vread, &x->nvread, TL_COUNT(x->vread), row, o->nregs, cls);
+            if (wr)
+                add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls);
+        } else if (o->kind == ISA_OPND_SGPR) {
+            uint32_t s = sim_build_sreg(b, o);
+            if (rd && !(o->flags & ISA_IMPLICIT && s == S_EXEC))
+                add_range(x->sread, &x->nsread, TL_COUNT(x->sread), s, o->nregs, cls);
+            if (wr)
+                add_range(x->swrite, &x->nswrite, TL_COUNT(x->swrite), s, o->nregs, cls);
+            if (wr && s == S_EXEC)
+                x->writes_exec = 1;
+            if (wr && s == S_M0)
+                x->writes_m0 = 1;
+        } else if (o->kind == ISA_OPND_SRC && o->reg == 253) {
+            x->reads_scc |= rd;
+            x->writes_scc |= wr;
+        } else if (o->kind == ISA_OPND_SRC && o->reg == 251) {
+            add_range(x->sread, &x->nsread, TL_COUNT(x->sread), S_VCC, 2, cls);
+        }
+    }
+    sim_chk_hazard_prepare(b);
+}
+
+/* ---- start of a wave
+ * -------------------------------------------------------------------------------------------------- */
+
+void
+sim_chk_reset(SimWave *w)
+{
+    SimChk *c = w->chk;
+    memset(c, 0, offsetof(SimChk, log));
+    c->nlog = 0;
+    c->dma_out = 0;
+    c->now = 1000;
+    if (!checking(w, SIM_CHECK_INIT))
+        return;
+    for (uint32_t r = 0; r < ROWS; r++)
+        set_vp(c, r, r ? ~UINT64_C(0) : 0);
+    for (uint32_t s = 0; s < 128; s++)
+        set_sp(c, s, s >= 108 && s < 124 ? 0 : ~0u); /* trap registers count as set */
+    set_sp(c, S_EXEC, 0);
+    set_sp(c, S_EXEC + 1, 0);
+    c->scc_p = true;
+}
+
+/* ---- counters
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+void
+sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm)
+{
+    SimChk *c = w->chk;
+    if (vm < 63 && c->vm_issued - c->vm_done > vm)
+        c->vm_done = c->vm_issued - vm;
+    if (lgkm >= 15)
+        return;
+    if (lgkm == 0) {
+        c->lds_done = c->lds_issued;
+        c->smem_done = c->smem_issued;
+        c->flat_done = c->flat_issued;
+    } else if (c->lds_issued - c->lds_done > lgkm) { /* LDS operations return in order among themselves */
+        c->lds_done = c->lds_issued - lgkm;
+    }
+}
+
+static bool
+row_pending(const SimChk *c, uint32_t row)
+{
+    switch (c->vkind[row]) {
+    case PEND_VM:
+        return (int32_t)(c->vseq[row] - c->vm_done) > 0;
+    case PEND_LDS:
+        return (int32_t)(c->vseq[row] - c->lds_done) > 0;
+    case PEND_FLAT: /* both counters */
+        return (int32_t)(c->vseq[row] - c->vm_done) > 0 || (int32_t)(c->vseq2[row] - c->flat_done) > 0;
+    default:
+        return false;
+    }
+}
+
+static const char *
+counter_name(uint32_t kind)
+{
+    return kind == PEND_VM ? "vmcnt" : kind == PEND_FLAT ? "vmcnt and lgkmcnt" : "lgkmcnt";
+}
+
+/* Reads (or overwrites) rows [start, start + n): reports those whose load is not waited for. */
+static bool
+check_rows(SimWave *w, const SimRec *r, const SimRange *g, bool write, uint32_t own_kind)
+{
+    SimChk *c = w->chk;
+    for (uint32_t row = g->start; row < g->start + g->n; row++) {
+        if (!(c->vflag[row] & VF_PEND))
+            continue;
+        if (row_pending(c, row)) {
+            if (write && own_kind == c->vkind[row] && own_kind != PEND_FLAT)
+                continue; /* results of one in-order counter arrive in order */
+            char name[16];
+            c->vflag[row] &= (uint8_t)~VF_PEND;
+            if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX,
+                           w->code->base + (uint64_t)c->vpc[row] * 4,
+                           "%s %s while the load into it is not complete (no wait on %s covers it)",
+                           sim_row_name(row, name), write ? "is overwritten" : "is read",
+                           counter_name(c->vkind[row])))
+                return false;
+        }
+        c->vflag[row] &= (uint8_t)~VF_PEND;
+        c->vkind[row] = PEND_NONE;
+    }
+    return true;
+}
+
+static bool
+check_scalars(SimWave *w, const SimRec *r, const SimRange *g, bool write)
+{
+    SimChk *c = w->chk;
+    for (uint32_t s = g->start; s < g->start + g->n; s++) {
+        if (!(c->sflag[s] & VF_PEND))
+            continue;
+        c->sflag[s] &= (uint8_t)~VF_PEND;
+        if ((int32_t)(c->sseq[s] - c->smem_done) <= 0)
+            continue;
+        char name[16];
+        if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)c->spc[s] * 4,
+                       "%s %s while the scalar load into it is not complete (only lgkmcnt(0) covers it)",
+                       sim_sreg_name(s, name), write ? "is overwritten" : "is read"))
+            return false;
+    }
+    return true;
+}
+
+static uint32_t
+own_kind_of(const SimExt *x)
+{
+    if (!(x->use & (CU_LOAD | CU_ATOMIC)) && x->kind != CK_DS)
+        return PEND_NONE;
+    return x->kind == CK_VMEM   ? PEND_VM
+           : x->kind == CK_FLAT ? PEND_FLAT
+           : x->kind == CK_DS   ? PEND_LDS
+                                : PEND_NONE;
+}
+
+/* New results on their way; after the body ran. */
+static void
+mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    uint32_t kind = PEND_NONE, pc = (uint32_t)(r - w->recs);
+    if (x->kind == CK_VMEM) {
+        if (!x->use) /* cache control counts, but has no result */
+            return;
+        c->vm_issued++;
+        kind = PEND_VM;
+    } else if (x->kind == CK_FLAT) {
+        c->vm_issued++;
+        c->flat_issued++;
+        kind = PEND_FLAT;
+    } else if (x->kind == CK_DS) {
+        c->lds_issued++;
+        kind = PEND_LDS;
+    } else if (x->kind == CK_SMEM) {
+        c->smem_issued++;
+        for (uint32_t i = 0; i < x->nswrite; i++)
+            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
+                c->sflag[s] |= VF_PEND;
+                c->sseq[s] = c->smem_issued;
+                c->spc[s] = pc;
+            }
+        return;
+    } else {
+        return;
+    }
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
+            c->vflag[row] |= VF_PEND;
+            c->vkind[row] = (uint8_t)kind;
+            c->vseq[row] = kind == PEND_LDS ? c->lds_issued : c->vm_issued;
+            c->vseq2[row] = c->flat_issued;
+            c->vpc[row] = pc;
+        }
+}
+
+/* ---- around every instruction
+ * --------------------------------------------------------------------------------------------- */
+
+static inline uint32_t
+flags_of(const uint8_t *f, const SimRange *g, uint32_t n)
+{
+    uint32_t r = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t *p = f + g[i].start;
+        uint32_t k = g[i].n;
+        for (; k >= 8; k -= 8, p += 8) {
+            uint64_t v;
+            memcpy(&v, p, 8);
+            v |= v >> 32;
+            v |= v >> 16;
+            r |= (uint32_t)(v | v >> 8) & 255;
+        }
+        for (uint32_t q = 0; q < k; q++)
+            r |= p[q];
+    }
+    return r;
+}
+
+static bool
+check_wait(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    uint32_t own = own_kind_of(x);
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < x->nvread; i++)
+        ok = check_rows(w, r, &x->vread[i], false, own);
+    for (uint32_t i = 0; ok && i < x->nvwrite; i++)
+        ok = check_rows(w, r, &x->vwrite[i], true, own);
+    for (uint32_t i = 0; ok && i < x->nsread; i++)
+        ok = check_scalars(w, r, &x->sread[i], false);
+    for (uint32_t i = 0; ok && i < x->nswrite; i++)
+        ok = check_scalars(w, r, &x->swrite[i], true);
+    return ok;
+}
+
+bool
+sim_chk_before(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    SimChk *c = w->chk;
+    if (!x || !x->in.size)
+        return true;
+    if (x->kind == CK_WAIT) {
+        uint32_t k = (uint32_t)r->imm;
+        sim_chk_wait(w, (k & 15) | ((k >> 14) & 3) << 4, (k >> 8) & 15);
+        return true;
+    }
+    uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
+    uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
+    if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))
+        return false;
+    if (checking(w, SIM_CHECK_HAZARD) && !sim_chk_hazard(w, r))
+        return false;
+    if (UNLIKELY(((fr | fw) & VF_POISON) || c->scc_p) && !sim_chk_poison(w, r))
+        return false;
+    return true;
+}
+
+void
+sim_chk_after(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    if (!x || !x->in.size)
+        return;
+    mark_pending(w, r, x);
+    if (checking(w, SIM_CHECK_HAZARD))
+        sim_chk_hazard_after(w, r);
+}
+
+void
+sim_chk_wave_end(SimWave *w)
+{
+    (void)w;
+}

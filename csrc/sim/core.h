@@ -9,6 +9,7 @@
 #ifndef TL_SIM_CORE_H
 #define TL_SIM_CORE_H
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "sim/exec.h"
@@ -85,9 +86,10 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     SimRange vread[6], vwrite[3], sread[6], swrite[4];
     uint8_t nvread, nvwrite, nsread, nswrite;
     uint8_t poison, haz, passes, is_dpp;
+    uint8_t needs_m0, rw_lane, div_fmas, hwreg;
     uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
                                                              entries that form an address */
-    uint8_t mem_bytes, mem_kind;
+    uint8_t mem_bytes, kind, use;
     const void *mfma;
 } SimExt;
 
@@ -244,27 +246,24 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     bool scc_p;
     uint8_t vflag[ROWS + 64], sflag[128 + 64];
     /* pending results */
-    uint32_t vseq[ROWS], sseq[128];
+    uint32_t vseq[ROWS], vseq2[ROWS], sseq[128];
     uint8_t vkind[ROWS]; /* PEND_* */
     uint32_t vpc[ROWS], spc[128];
     uint32_t vm_issued, vm_done;
     uint32_t lds_issued, lds_done; /* in order among themselves */
-    uint32_t smem_out, flat_out;
-    uint32_t lgkm_out_epoch; /* all scalar loads up to this number are done */
     uint32_t smem_issued, smem_done, flat_issued, flat_done;
     /* wait states */
-    uint32_t now;                     /* wait states so far */
-    uint32_t vtime[ROWS];             /* last VALU or MFMA write */
-    uint32_t stime[128];              /* last VALU write of a scalar */
-    uint8_t vprod[ROWS], vpass[ROWS]; /* HazClass and passes of that write */
-    uint32_t ctime[ROWS];             /* last MFMA that reads the row as C */
+    uint32_t now;                                 /* wait states so far */
+    uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
+    uint8_t vprod[ROWS], vpass[ROWS];             /* HazClass and passes of that write */
+    uint16_t vop[ROWS], dstart[ROWS], dlen[ROWS]; /* its opcode and destination tuple */
+    uint32_t wpc[ROWS], cpc[ROWS];
+    uint32_t stime[128], swpc[128]; /* last VALU write of a scalar */
+    uint32_t ctime[ROWS];           /* last matrix instruction that reads the row as C */
     uint8_t cpass[ROWS];
     uint32_t sdtime[ROWS]; /* last wide store that reads the row */
     uint8_t sdneed[ROWS];
-    uint32_t execv_time, m0_time, vcc_time, setreg_time, exec_valu_time;
-    uint32_t last_setreg;
-    uint32_t mfma_until; /* no MFMA or dot hazard can exist after this time */
-    uint32_t vdottime[ROWS];
+    uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
     uint32_t dma_out; /* loads to LDS not waited for */

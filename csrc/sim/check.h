@@ -1,0 +1,33 @@
+/* check.h - shared by the parts of the checked variant. */
+#ifndef TL_SIM_CHECK_H
+#define TL_SIM_CHECK_H
+
+#include "sim/core.h"
+
+/* What an instruction is to the checks (SimExt.kind). */
+enum { CK_OTHER, CK_SALU, CK_SMEM, CK_VALU, CK_MFMA, CK_VMEM, CK_FLAT, CK_DS, CK_WAIT, CK_NOP, CK_BRANCH };
+/* SimExt.use: sinks of undefined values and other traits. */
+enum { CU_LOAD = 1, CU_STORE = 2, CU_ATOMIC = 4, CU_DMA = 8, CU_JUMP = 16, CU_SCC = 32, CU_VCC = 64 };
+
+bool sim_chk_poison(SimWave *w, const SimRec *r); /* sinks, then spreads; before the body runs */
+bool sim_chk_hazard(SimWave *w, const SimRec *r);
+void sim_chk_hazard_after(SimWave *w, const SimRec *r);
+void sim_chk_hazard_prepare(SimBuild *b);
+
+static inline void
+set_vp(SimChk *c, uint32_t row, uint64_t p)
+{
+    c->vp[row] = p;
+    c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_POISON) | (p ? VF_POISON : 0));
+}
+static inline void
+set_sp(SimChk *c, uint32_t s, uint32_t p)
+{
+    c->sp[s] = p;
+    c->sflag[s] = (uint8_t)((c->sflag[s] & ~VF_POISON) | (p ? VF_POISON : 0));
+}
+/* "v12", "a3", "s7" */
+const char *sim_row_name(uint32_t row, char buf[16]);
+const char *sim_sreg_name(uint32_t s, char buf[16]);
+
+#endif

@@ -1,0 +1,386 @@
+/* check_hazard.c - missing wait states (check "hazard"): the rows of gfx942 (facts section 6). One executed
+ * instruction is one wait state, s_nop N is N + 1. Producers leave a time and a class at the registers they
+ * write; a consumer asks how many states lie between.
+ */
+#include "sim/check.h"
+
+/* Passes of a matrix instruction on gfx942. */
+static uint32_t
+passes_of(const SimMma *m)
+{
+    if (m->type == MT_F64)
+        return m->n == 4 ? 4 : 8;
+    if (m->sparse)
+        return m->m == 32 ? 8 : 4;
+    if (m->blocks > 1)
+        return m->m == 32 ? 16 : m->m == 16 ? 8 : 2;
+    if (m->type == MT_F32)
+        return m->m == 32 ? 16 : 8;
+    return m->m == 32 ? 8 : 4;
+}
+
+static bool
+partial_write(const SimBuild *b)
+{
+    const IsaInst *in = b->in;
+    if (in->form == ISA_SDWA && in->enc != ISA_VOPC)
+        return in->dst_sel != 6;
+    if (in->enc == ISA_VOP3 || in->form == ISA_VOP3)
+        return (in->op_sel & 8) || !strncmp(b->name, "v_cvt_sr_fp8", 12) ||
+               !strncmp(b->name, "v_cvt_sr_bf8", 12);
+    return false;
+}
+
+void
+sim_chk_hazard_prepare(SimBuild *b)
+{
+    SimExt *x = b->x;
+    const char *n = b->name;
+    x->haz = HZ_NONE;
+    switch (x->kind) {
+    case CK_MFMA: {
+        const SimMma *m = x->mfma;
+        x->passes = (uint8_t)passes_of(m);
+        x->haz = m->type == MT_F64   ? (m->n == 4 ? HZ_DGEMM4 : HZ_DGEMM16)
+                 : m->type == MT_F32 ? HZ_SGEMM
+                                     : HZ_XDL;
+        break;
+    }
+    case CK_VALU:
+        x->haz = HZ_VALU;
+        if (isa_op_info(b->in->op)->classes & ISA_C_TRANS)
+            x->haz = HZ_TRANS;
+        else if (x->desc && (x->desc->flags & OPF_DOT))
+            x->haz = HZ_DOT;
+        else if (partial_write(b))
+            x->haz = HZ_PARTIAL;
+        x->is_dpp = b->in->form == ISA_DPP;
+        break;
+    case CK_VMEM:
+    case CK_FLAT:
+        x->haz = HZ_VMEM;
+        /* data wider than 64 bits: 2 states, 1 for a buffer store with a scalar register offset */
+        if ((x->use & CU_STORE) && x->mem_bytes > 8)
+            x->wide_store = b->in->enc == ISA_MUBUF && b->r->src[2].kind == SRC_S ? 1 : 2;
+        break;
+    case CK_DS:
+        x->haz = HZ_DS;
+        break;
+    case CK_SALU:
+    case CK_SMEM:
+        x->haz = HZ_SALU;
+        break;
+    default:
+        break;
+    }
+    if (!strcmp(n, "s_sendmsg") || (x->use & CU_DMA))
+        x->needs_m0 = 1;
+    x->rw_lane = !strcmp(n, "v_readlane_b32") || !strcmp(n, "v_readfirstlane_b32") ? 1
+                 : !strcmp(n, "v_writelane_b32")                                   ? 2
+                                                                                   : 0;
+    x->div_fmas = !strncmp(n, "v_div_fmas", 10);
+    x->hwreg = !strncmp(n, "s_getreg", 8) ? 1 : !strncmp(n, "s_setreg", 8) ? 2 : 0;
+}
+
+/* ---- consumers
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+short_by(SimWave *w, const SimRec *r, const char *reg, const char *row, uint32_t have, uint32_t need,
+         uint32_t pc)
+{
+    return sim_fault(w, r, SIM_CHECK_HAZARD, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)pc * 4,
+                     "%s: %s, %u wait states needed, %u given", reg, row, need, have);
+}
+
+static uint32_t
+states_since(const SimChk *c, uint32_t t)
+{
+    return c->now - t - 1;
+}
+
+/* Wait states that a consumer of class `use` needs after a matrix instruction wrote (prod, p passes). */
+enum { USE_VALU, USE_MEM, USE_AB, USE_C_SAME, USE_C_OVERLAP, USE_WAW };
+static uint32_t
+mfma_need(uint32_t prod, uint32_t p, uint32_t use)
+{
+    switch (prod) {
+    case HZ_XDL:
+        return use == USE_C_SAME ? (p == 2 ? 2 : 0) : use == USE_C_OVERLAP ? p + 1 : p + 3;
+    case HZ_SGEMM:
+        return use == USE_C_SAME ? (p == 2 ? 2 : 0) : use == USE_C_OVERLAP ? p : p + 2;
+    case HZ_DGEMM4:
+        return use == USE_MEM ? 9 : use == USE_C_SAME ? 4 : 6;
+    case HZ_DGEMM16:
+        return use == USE_MEM ? 18 : use == USE_C_SAME ? 0 : use == USE_C_OVERLAP ? 9 : 11;
+    default:
+        return 0;
+    }
+}
+
+static const char *
+use_text(uint32_t use)
+{
+    static const char *const t[] = {"read by a vector instruction after a matrix instruction wrote it",
+                                    "read by a memory instruction after a matrix instruction wrote it",
+                                    "read as A or B after a matrix instruction wrote it",
+                                    "read as C after a matrix instruction wrote it",
+                                    "read as C by a matrix instruction with another tuple after one wrote it",
+                                    "overwritten after a matrix instruction wrote it"};
+    return t[use];
+}
+
+/* One row that is read. use: how. */
+static bool
+check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t use, uint32_t cls)
+{
+    SimChk *c = w->chk;
+    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
+    const char *why = NULL;
+    if (since >= 20 || prod == HZ_NONE)
+        return true;
+    switch (prod) {
+    case HZ_XDL:
+    case HZ_SGEMM:
+    case HZ_DGEMM4:
+    case HZ_DGEMM16:
+        need = mfma_need(prod, c->vpass[row], use);
+        why = use_text(use);
+        break;
+    case HZ_TRANS:
+        if (x->kind == CK_VALU && x->haz != HZ_TRANS) {
+            need = 1;
+            why = "read by a vector instruction after a transcendental one wrote it";
+        }
+        break;
+    case HZ_PARTIAL:
+        if (x->kind == CK_VALU || x->kind == CK_MFMA) {
+            need = 1;
+            why = "read by a vector instruction after a partial write (op_sel or SDWA)";
+        }
+        break;
+    case HZ_DOT:
+        if (x->kind == CK_VALU && !(x->haz == HZ_DOT && c->vop[row] == r->op && (cls >= 2))) {
+            need = 3;
+            why = "read by a vector instruction after a dot product wrote it";
+        }
+        break;
+    default:
+        break;
+    }
+    if (prod != HZ_XDL && prod != HZ_SGEMM && prod != HZ_DGEMM4 && prod != HZ_DGEMM16) {
+        if (x->kind == CK_MFMA && need < 2) {
+            need = 2;
+            why = "read by a matrix instruction after a vector instruction wrote it";
+        }
+        if (x->is_dpp && cls == 0 && need < 2) {
+            need = 2;
+            why = "read by DPP after a vector instruction wrote it";
+        }
+        if (x->rw_lane == 1 && need < 1) {
+            need = 1;
+            why = "read by readlane after a vector instruction wrote it";
+        }
+    }
+    if (since >= need)
+        return true;
+    char name[16];
+    uint32_t pc = c->wpc[row];
+    c->vprod[row] = HZ_NONE; /* once */
+    return short_by(w, r, sim_row_name(row, name), why, since, need, pc);
+}
+
+static bool
+check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
+{
+    SimChk *c = w->chk;
+    char name[16];
+    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
+    if (x->kind == CK_VALU && since < 20) {
+        need = mfma_need(prod, c->vpass[row], USE_WAW);
+        if (prod == HZ_DOT && c->vop[row] != r->op)
+            need = 3;
+        if (since < need) {
+            c->vprod[row] = HZ_NONE;
+            return short_by(w, r, sim_row_name(row, name),
+                            prod == HZ_DOT ? "overwritten after a dot product wrote it" : use_text(USE_WAW),
+                            since, need, c->wpc[row]);
+        }
+    }
+    if (x->kind == CK_VALU && (c->vflag[row] & VF_CREAD)) {
+        since = states_since(c, c->ctime[row]);
+        need = c->cpass[row];
+        c->vflag[row] &= (uint8_t)~VF_CREAD;
+        if (since < need)
+            return short_by(w, r, sim_row_name(row, name),
+                            "overwritten while a matrix instruction reads it as C", since, need, c->cpc[row]);
+    }
+    if ((x->kind == CK_VALU || x->kind == CK_MFMA) && (c->vflag[row] & VF_SDATA)) {
+        since = states_since(c, c->sdtime[row]);
+        need = c->sdneed[row];
+        c->vflag[row] &= (uint8_t)~VF_SDATA;
+        if (since < need)
+            return short_by(w, r, sim_row_name(row, name), "overwritten after a wide store that reads it",
+                            since, need, c->cpc[row]);
+    }
+    return true;
+}
+
+/* How a vector operand is used. */
+static uint32_t
+use_of(const SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g)
+{
+    if (x->kind != CK_MFMA)
+        return x->kind == CK_VALU ? USE_VALU : USE_MEM;
+    const SimMma *m = x->mfma;
+    bool is_c = m->sparse ? g->cls == 7 : g->cls == 2;
+    if (!is_c)
+        return USE_AB;
+    /* the tuple that the producer wrote must be this one */
+    uint32_t row = m->sparse ? r->dst : g->start;
+    return c->dstart[row] == row && c->dlen[row] == g->n ? USE_C_SAME : USE_C_OVERLAP;
+}
+
+static bool
+check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    char name[16];
+    for (uint32_t i = 0; i < x->nsread; i++) {
+        const SimRange *g = &x->sread[i];
+        for (uint32_t s = g->start; s < g->start + (uint32_t)g->n; s++) {
+            uint32_t since = states_since(c, c->stime[s]), need = 0;
+            const char *why = NULL;
+            if (since >= 5)
+                continue;
+            if (x->haz == HZ_VMEM) {
+                need = 5;
+                why = "read by a memory instruction after a vector instruction wrote it";
+            } else if (x->kind == CK_VALU) {
+                need = 2;
+                why = "read by a vector instruction after a vector instruction wrote it";
+                if (x->lanesel && i + 1u == x->nsread) {
+                    need = 4;
+                    why = "a lane select after a vector instruction wrote it";
+                } else if (x->div_fmas && s >= S_VCC && s <= S_VCC + 1) {
+                    need = 4;
+                    why = "read by v_div_fmas after a vector instruction wrote it";
+                }
+            }
+            if (since < need) {
+                c->stime[s] = c->now - 100;
+                return short_by(w, r, sim_sreg_name(s, name), why, since, need, c->swpc[s]);
+            }
+        }
+    }
+    return true;
+}
+
+bool
+sim_chk_hazard(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    SimChk *c = w->chk;
+    if (x->kind == CK_VALU || x->kind == CK_MFMA || x->haz == HZ_VMEM || x->haz == HZ_DS) {
+        for (uint32_t i = 0; i < x->nvread; i++) {
+            const SimRange *g = &x->vread[i];
+            uint32_t use = use_of(c, r, x, g);
+            for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++)
+                if (UNLIKELY(states_since(c, c->vtime[row]) < 20) && !check_read(w, r, x, row, use, g->cls))
+                    return false;
+        }
+        for (uint32_t i = 0; i < x->nvwrite; i++)
+            for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n;
+                 row++)
+                if (!check_write(w, r, x, row))
+                    return false;
+        if (x->nsread && !check_scalars(w, r, x))
+            return false;
+        uint32_t since = states_since(c, c->exec_valu_time), need = x->kind == CK_MFMA || x->rw_lane ? 4
+                                                                    : x->is_dpp                      ? 5
+                                                                                                     : 0;
+        if (since < need && !short_by(w, r, "exec", "a vector instruction wrote it", since, need, c->exec_pc))
+            return false;
+    }
+    if (x->needs_m0 && states_since(c, c->m0_time) < 1 &&
+        !short_by(w, r, "m0", "read right after a scalar instruction wrote it", 0, 1, c->m0_pc))
+        return false;
+    if (x->hwreg == 1 && states_since(c, c->setreg_time) < 2 && c->last_setreg == ((uint32_t)r->imm & 63) &&
+        !short_by(w, r, "hardware register", "read after s_setreg", states_since(c, c->setreg_time), 2,
+                  c->setreg_pc))
+        return false;
+    return true;
+}
+
+/* ---- producers
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+void
+sim_chk_hazard_after(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    SimChk *c = w->chk;
+    uint32_t pc = (uint32_t)(r - w->recs), now = c->now;
+    if (x->kind == CK_VALU || x->kind == CK_MFMA) {
+        for (uint32_t i = 0; i < x->nvwrite; i++) {
+            const SimRange *g = &x->vwrite[i];
+            for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++) {
+                c->vtime[row] = now;
+                c->vprod[row] = x->haz;
+                c->vpass[row] = x->passes;
+                c->wpc[row] = pc;
+                c->vop[row] = r->op;
+                c->dstart[row] = g->start;
+                c->dlen[row] = g->n;
+            }
+        }
+        for (uint32_t i = 0; i < x->nswrite; i++)
+            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
+                c->stime[s] = now;
+                c->swpc[s] = pc;
+            }
+        if (x->writes_exec) {
+            c->exec_valu_time = now;
+            c->exec_pc = pc;
+        }
+        if (x->haz == HZ_XDL && x->passes > 1)
+            for (uint32_t i = 0; i < x->nvread; i++)
+                if (x->vread[i].cls == 2 || (x->vread[i].cls == 7))
+                    for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n;
+                         row++) {
+                        c->vflag[row] |= VF_CREAD;
+                        c->ctime[row] = now;
+                        c->cpass[row] = (uint8_t)(x->passes - 1);
+                        c->cpc[row] = pc;
+                    }
+    } else {
+        for (uint32_t i = 0; i < x->nvwrite; i++) /* a load: no state is owed to its reader */
+            for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n;
+                 row++)
+                c->vprod[row] = HZ_NONE;
+        for (uint32_t i = 0; i < x->nswrite; i++)
+            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++)
+                c->stime[s] = now - 100;
+        if (x->writes_m0) {
+            c->m0_time = now;
+            c->m0_pc = pc;
+        }
+        if (x->hwreg == 2) {
+            c->setreg_time = now;
+            c->setreg_pc = pc;
+            c->last_setreg = (uint32_t)r->imm & 63;
+        }
+        if (x->wide_store && x->nvread > 1)
+            for (uint32_t i = 0; i < x->nvread; i++)
+                if (x->vread[i].n > 2)
+                    for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n;
+                         row++) {
+                        c->vflag[row] |= VF_SDATA;
+                        c->sdtime[row] = now;
+                        c->sdneed[row] = x->wide_store;
+                        c->cpc[row] = pc;
+                    }
+    }
+    c->now += x->kind == CK_NOP ? ((uint32_t)r->imm & 15) + 1 : 1;
+}

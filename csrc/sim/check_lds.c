@@ -1,0 +1,327 @@
+/* check_lds.c - LDS in the checked variant: races between waves of a workgroup within a barrier interval,
+ * accesses still in flight over a barrier, loads straight to LDS that nobody waited for, bytes never written.
+ *
+ * Shadow: one byte for writers and one for readers of every LDS byte, cleared at each barrier.
+ *   writer: 0 none, wave + 1, ATOM | (wave + 1), ATOM_ANY (atomics of several waves)
+ *   reader: 0 none, wave + 1, 255 several
+ */
+#include "sim/check.h"
+#include "sim/access.h"
+
+enum { ATOM = 0x80, ATOM_ANY = 0xff, READ_MANY = 255 };
+
+static uint64_t
+spread(uint8_t v)
+{
+    return v * UINT64_C(0x0101010101010101);
+}
+
+/* The newest access of another wave to this byte; 0 = not in its log. */
+static uint64_t
+find_party(const SimWave *o, uint32_t byte, bool write)
+{
+    const SimChk *c = o->chk;
+    uint32_t n = TL_MIN(c->nlog, (uint32_t)LDSLOG);
+    for (uint32_t k = 1; k <= n; k++) {
+        const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
+        if ((write && !p->write) || byte < p->lo || byte >= p->hi)
+            continue;
+        for (uint64_t m = p->exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            if (byte - p->addr[l] < p->bytes)
+                return o->code->base + (uint64_t)p->pc * 4;
+        }
+    }
+    return 0;
+}
+
+static bool
+report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool write, bool other_write,
+            uint8_t mark)
+{
+    uint32_t o = mark & ~(uint32_t)ATOM;
+    const SimGroup *g = w->g;
+    uint32_t other = UINT32_MAX;
+    if (mark != 255 && o && o <= g->nwaves)
+        other = o - 1;
+    if (other == UINT32_MAX) /* several: take one that touched it */
+        for (uint32_t i = 0; i < g->nwaves && other == UINT32_MAX; i++)
+            if (i != w->index && find_party(&g->waves[i], byte, other_write))
+                other = i;
+    uint64_t pc = other == UINT32_MAX ? 0 : find_party(&g->waves[other], byte, other_write);
+    char who[24] = "another wave";
+    if (other != UINT32_MAX)
+        snprintf(who, sizeof who, "wave %u", other);
+    return sim_fault(
+        w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), byte, other, pc,
+        "LDS byte %u: %s races with a %s by %s (no barrier between them, or an access still in flight over "
+        "it)",
+        byte, write ? "write" : "read", other_write ? "write" : "read", who);
+}
+
+/* One byte at a time where a word is mixed. Returns false = stop. */
+static bool
+slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, bool write, bool atomic)
+{
+    SimGroup *g = w->g;
+    uint8_t me = (uint8_t)(w->index + 1);
+    for (uint32_t b = at; b < at + n; b++) {
+        uint8_t wr = g->lds_wr[b], rd = g->lds_rd[b];
+        bool foreign_wr = wr && wr != me && wr != (ATOM | me), both_atomic = atomic && (wr & ATOM);
+        bool foreign_rd = (write || atomic) && rd && rd != me;
+        if ((foreign_wr && !both_atomic) || foreign_rd) {
+            bool ow = foreign_wr && !both_atomic;
+            g->lds_wr[b] = 0; /* once a byte */
+            g->lds_rd[b] = 0;
+            if (!report_race(w, r, b, lane, write || atomic, ow, ow ? wr : rd))
+                return false;
+            continue;
+        }
+        if (atomic)
+            g->lds_wr[b] = wr && wr != (ATOM | me) && (wr & ATOM) ? ATOM_ANY
+                           : wr == me                             ? me
+                                                                  : (uint8_t)(ATOM | me);
+        else if (write)
+            g->lds_wr[b] = me;
+        else
+            g->lds_rd[b] = rd && rd != me ? READ_MANY : me;
+    }
+    return true;
+}
+
+static inline bool
+mark_word(SimWave *w, const SimRec *r, uint32_t at, uint32_t lane, bool write)
+{
+    SimGroup *g = w->g;
+    uint64_t me = spread((uint8_t)(w->index + 1)), wr, rd;
+    memcpy(&wr, g->lds_wr + at, 8);
+    memcpy(&rd, g->lds_rd + at, 8);
+    if (write) {
+        if (LIKELY((wr == 0 || wr == me) && (rd == 0 || rd == me))) {
+            memcpy(g->lds_wr + at, &me, 8);
+            return true;
+        }
+    } else if (LIKELY(wr == 0 || wr == me)) {
+        if (rd == me || rd == ~UINT64_C(0))
+            return true;
+        if (rd == 0) {
+            memcpy(g->lds_rd + at, &me, 8);
+            return true;
+        }
+    }
+    return slow_bytes(w, r, at, 8, lane, write, false);
+}
+
+static bool
+mark_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
+            bool atomic)
+{
+    SimGroup *g = w->g;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), a = addr[l], n = bytes;
+        g->sh_lo = TL_MIN(g->sh_lo, a);
+        g->sh_hi = TL_MAX(g->sh_hi, a + n);
+        if (!atomic)
+            for (; n >= 8; n -= 8, a += 8)
+                if (!mark_word(w, r, a, l, write))
+                    return false;
+        if (n == 4 && !atomic) {
+            uint32_t me = (uint32_t)spread((uint8_t)(w->index + 1)), wr, rd;
+            memcpy(&wr, g->lds_wr + a, 4);
+            memcpy(&rd, g->lds_rd + a, 4);
+            if ((wr == 0 || wr == me) && (rd == me || rd == 0 || (!write && rd == ~0u))) {
+                if (write)
+                    memcpy(g->lds_wr + a, &me, 4);
+                else if (rd == 0)
+                    memcpy(g->lds_rd + a, &me, 4);
+                continue;
+            }
+        }
+        if (n && !slow_bytes(w, r, a, n, l, write, atomic))
+            return false;
+    }
+    return true;
+}
+
+static void
+log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
+           uint8_t kind, uint32_t seq)
+{
+    SimChk *c = w->chk;
+    SimLdsOp *p = &c->log[c->nlog++ % LDSLOG];
+    p->seq = seq;
+    p->kind = kind;
+    p->write = write;
+    p->bytes = (uint8_t)bytes;
+    p->pc = (uint32_t)(r - w->recs);
+    p->exec = exec;
+    p->lo = UINT32_MAX;
+    p->hi = 0;
+    memcpy(p->addr, addr, sizeof p->addr);
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t a = addr[__builtin_ctzll(m)];
+        p->lo = TL_MIN(p->lo, a);
+        p->hi = TL_MAX(p->hi, a + bytes);
+    }
+}
+
+/* Own accesses to bytes that a load straight to LDS is still to write. */
+static bool
+check_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes)
+{
+    SimChk *c = w->chk;
+    uint32_t n = TL_MIN(c->nlog, (uint32_t)LDSLOG), open = 0;
+    for (uint32_t k = 1; k <= n; k++) {
+        SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
+        if (p->kind != PEND_VM || (int32_t)(p->seq - c->vm_done) <= 0)
+            continue;
+        open++;
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m), a = addr[l];
+            if (a >= p->hi || a + bytes <= p->lo)
+                continue;
+            for (uint64_t q = p->exec; q; q &= q - 1) {
+                uint32_t b = p->addr[__builtin_ctzll(q)];
+                if (a >= b + p->bytes || a + bytes <= b)
+                    continue;
+                p->kind = PEND_NONE;
+                return sim_fault(
+                    w, r, SIM_CHECK_WAIT, false, UINT64_C(1) << l, a, UINT32_MAX,
+                    w->code->base + (uint64_t)p->pc * 4,
+                    "LDS byte %u is used while the load straight to it is not complete (no wait on vmcnt "
+                    "covers it)",
+                    a);
+            }
+        }
+    }
+    c->dma_out = open;
+    return true;
+}
+
+static bool
+access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
+           bool atomic)
+{
+    SimChk *c = w->chk;
+    if (!exec)
+        return true;
+    if (c->dma_out && checking(w, SIM_CHECK_WAIT) && !check_dma(w, r, addr, exec, bytes))
+        return false;
+    if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
+        return true;
+    log_access(w, r, addr, exec, bytes, write, r->ext->kind == CK_FLAT ? PEND_FLAT : PEND_LDS,
+               r->ext->kind == CK_FLAT ? c->flat_issued + 1 : c->lds_issued + 1);
+    return mark_access(w, r, addr, exec, bytes, write, atomic);
+}
+
+bool
+sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write)
+{
+    return access_lds(w, r, addr, exec, bytes, write, false);
+}
+
+bool
+sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes)
+{
+    return access_lds(w, r, addr, exec, bytes, true, true);
+}
+
+bool
+sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                const uint64_t *undef)
+{
+    SimChk *c = w->chk;
+    SimGroup *g = w->g;
+    if (g->lds_init)
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            for (uint32_t d = 0; d < bytes / 4; d++)
+                memset(g->lds_init + addr[l] + 4 * d, (undef[d] >> l) & 1 ? 0 : 1, 4);
+        }
+    if (c->dma_out && checking(w, SIM_CHECK_WAIT) && !check_dma(w, r, addr, exec, bytes))
+        return false;
+    log_access(w, r, addr, exec, bytes, true, PEND_VM, c->vm_issued + 1);
+    c->dma_out++;
+    if (!checking(w, SIM_CHECK_RACE) || g->nwaves == 1)
+        return true;
+    return mark_access(w, r, addr, exec, bytes, true, false);
+}
+
+/* A barrier was met: clear the interval, then mark again what is still in flight. */
+void
+sim_chk_barrier(SimGroup *g)
+{
+    if (!g->lds_wr || g->nwaves == 1)
+        return;
+    if (g->sh_lo < g->sh_hi) {
+        memset(g->lds_wr + g->sh_lo, 0, g->sh_hi - g->sh_lo);
+        memset(g->lds_rd + g->sh_lo, 0, g->sh_hi - g->sh_lo);
+    }
+    g->sh_lo = UINT32_MAX;
+    g->sh_hi = 0;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        SimChk *c = w->chk;
+        uint32_t n = TL_MIN(c->nlog, (uint32_t)LDSLOG);
+        if (w->stop == ST_END)
+            continue;
+        for (uint32_t k = 1; k <= n; k++) {
+            const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
+            uint32_t done = p->kind == PEND_VM     ? c->vm_done
+                            : p->kind == PEND_FLAT ? c->flat_done
+                                                   : c->lds_done;
+            if (p->kind == PEND_NONE || (int32_t)(p->seq - done) <= 0)
+                continue;
+            uint8_t *sh = p->write ? g->lds_wr : g->lds_rd;
+            for (uint64_t m = p->exec; m; m &= m - 1) {
+                uint32_t a = p->addr[__builtin_ctzll(m)];
+                for (uint32_t b = a; b < a + p->bytes; b++)
+                    sh[b] = !p->write && sh[b] && sh[b] != i + 1 ? READ_MANY : (uint8_t)(i + 1);
+                g->sh_lo = TL_MIN(g->sh_lo, a);
+                g->sh_hi = TL_MAX(g->sh_hi, a + p->bytes);
+            }
+        }
+    }
+}
+
+/* ---- definedness
+ * ------------------------------------------------------------------------------------------------- */
+
+uint64_t
+sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part)
+{
+    const uint8_t *init = w->g->lds_init;
+    uint64_t p = 0;
+    if (!init)
+        return 0;
+    for (uint64_t m = exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), a = addr[l] + 4 * part, v;
+        if (n == 4) {
+            memcpy(&v, init + a, 4);
+            p |= (uint64_t)(v != 0x01010101) << l;
+        } else {
+            bool bad = false;
+            for (uint32_t k = 0; k < n; k++)
+                bad |= !init[a + k];
+            p |= (uint64_t)bad << l;
+        }
+    }
+    return p;
+}
+
+void
+sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes)
+{
+    uint8_t *init = w->g->lds_init;
+    const SimChk *c = w->chk;
+    if (!init)
+        return;
+    uint32_t nd = (bytes + 3) / 4, step = TL_MIN(bytes, 4u);
+    for (uint32_t d = 0; d < nd; d++) {
+        uint64_t p = c->vp[src + d];
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            memset(init + addr[l] + 4 * d, (p >> l) & 1 ? 0 : 1, step);
+        }
+    }
+}

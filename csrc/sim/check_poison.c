@@ -1,0 +1,396 @@
+/* check_poison.c - undefined values (check "init"): a lane mask a vector register, a bit mask a scalar
+ * register. They spread with the value; a report comes when one reaches a branch, an address, EXEC or a store
+ * to global memory.
+ */
+#include "sim/check.h"
+#include "sim/valu.h"
+
+/* ---- sinks
+ * -------------------------------------------------------------------------------------------------------- */
+
+static bool
+sink(SimWave *w, const SimRec *r, uint64_t lanes, const char *reg, const char *what)
+{
+    return sim_fault(w, r, SIM_CHECK_INIT, false, lanes, 0, UINT32_MAX, 0, "undefined value of %s reaches %s",
+                     reg, what);
+}
+
+static uint32_t
+scalar_poison(const SimChk *c, const SimRange *g)
+{
+    uint32_t p = 0;
+    for (uint32_t k = 0; k < g->n; k++)
+        p |= c->sp[g->start + k];
+    return p;
+}
+
+static bool
+sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
+{
+    SimChk *c = w->chk;
+    if (!scalar_poison(c, g))
+        return true;
+    char name[16];
+    uint32_t first = g->start;
+    while (!c->sp[first])
+        first++;
+    for (uint32_t k = 0; k < g->n; k++)
+        set_sp(c, g->start + k, 0);
+    return sink(w, r, 0, sim_sreg_name(first, name), what);
+}
+
+/* Rows that form an address: the first vector operand of a memory instruction. */
+static bool
+sink_address(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    uint64_t exec = EXEC(w);
+    bool cross = !strncmp(isa_op_info(x->in.op)->name, "ds_swizzle", 10);
+    for (uint32_t i = 0; i < x->nvread && !cross; i++) {
+        const SimRange *g = &x->vread[i];
+        bool addr = x->in.enc == ISA_MUBUF ? g->cls == (x->in.ndst || x->in.lds ? 0 : 1) : g->cls == 0;
+        if (!addr || g->cls == 7)
+            continue;
+        for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++) {
+            uint64_t p = c->vp[row] & exec;
+            char name[16];
+            if (!p)
+                continue;
+            set_vp(c, row, 0);
+            if (!sink(w, r, p, sim_row_name(row, name), "an address"))
+                return false;
+        }
+    }
+    for (uint32_t i = 0; i < x->nsread; i++)
+        if (x->sread[i].start != S_FLAT_SCRATCH && x->sread[i].start != S_M0 &&
+            !sink_scalar(w, r, &x->sread[i], "an address"))
+            return false;
+    if (x->use & CU_DMA) {
+        SimRange m0 = {S_M0, 1, 7};
+        return sink_scalar(w, r, &m0, "an LDS address");
+    }
+    return true;
+}
+
+static bool
+sinks(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    SimRange vcc = {S_VCC, 2, 7};
+    switch (x->kind) {
+    case CK_BRANCH:
+        if ((x->use & CU_SCC) && c->scc_p) {
+            c->scc_p = false;
+            return sink(w, r, 0, "scc", "a branch");
+        }
+        if (x->use & CU_VCC)
+            return sink_scalar(w, r, &vcc, "a branch");
+        return true;
+    case CK_SMEM:
+        for (uint32_t i = 0; i < x->nsread; i++)
+            if (!sink_scalar(w, r, &x->sread[i], "an address"))
+                return false;
+        return true;
+    case CK_VMEM:
+    case CK_FLAT:
+    case CK_DS:
+        return sink_address(w, r, x);
+    default:
+        break;
+    }
+    if (x->use & CU_JUMP)
+        return x->nsread ? sink_scalar(w, r, &x->sread[0], "a jump") : true;
+    if (x->lanesel && x->nsread)
+        return sink_scalar(w, r, &x->sread[x->nsread - 1], "a lane select");
+    return true;
+}
+
+/* ---- spreading through the vector ALU
+ * -------------------------------------------------------------------------------- */
+
+/* Poisoned lanes of source i. */
+static uint64_t
+source_poison(const SimWave *w, SimSrc s, uint32_t n)
+{
+    const SimChk *c = w->chk;
+    uint64_t p = 0;
+    if (s.kind == SRC_V)
+        for (uint32_t k = 0; k < n; k++)
+            p |= c->vp[s.idx + k];
+    else if (s.kind == SRC_S)
+        p = c->sp[s.idx] ? ~UINT64_C(0) : 0;
+    else if (s.kind == SRC_S64)
+        p = c->sp[s.idx] | c->sp[s.idx + 1] ? ~UINT64_C(0) : 0;
+    return p;
+}
+
+static uint64_t
+mask_poison(const SimWave *w, SimSrc s)
+{
+    if (s.kind != SRC_S64 && s.kind != SRC_S)
+        return 0;
+    return w->chk->sp[s.idx] | (uint64_t)w->chk->sp[s.idx + 1] << 32;
+}
+
+static uint64_t
+dpp_poison(const SimWave *w, const SimExt *x, uint64_t p, uint64_t *written)
+{
+    uint8_t lane[64];
+    uint64_t write, exec = EXEC(w), out = 0, ok = 0;
+    sim_dpp_lanes(&x->in, lane, &write);
+    for (uint32_t i = 0; i < 64; i++) {
+        bool valid = lane[i] != 255 && ((exec >> lane[i]) & 1);
+        if (valid)
+            out |= ((p >> lane[i]) & 1) << i;
+        if (valid || x->in.bound_ctrl)
+            ok |= UINT64_C(1) << i;
+    }
+    *written &= write & ok;
+    return out;
+}
+
+static void
+valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    const SimOpDesc *d = x->desc;
+    uint64_t exec = EXEC(w), wr = exec, src[3] = {0}, any = 0;
+    uint32_t nsrc = d ? d->nsrc : 3;
+    for (uint32_t i = 0; i < nsrc && i < 3; i++) {
+        bool old = d && (d->flags & OPF_OLD) && i == 2 && r->src[2].kind == SRC_V && r->src[2].idx == r->dst;
+        src[i] = old ? 0 : source_poison(w, r->src[i], d && sim_type_is64(d->t[i]) ? 2 : 1);
+        if (i == 0 && x->in.form == ISA_DPP)
+            src[0] = dpp_poison(w, x, src[0], &wr);
+        any |= src[i];
+    }
+    uint64_t sel = mask_poison(w, r->src[3]);
+    switch ((PoisonRule)x->poison) {
+    case POI_SELECT: {
+        uint64_t m = s64(w, r->src[3]);
+        any = (src[0] & ~m) | (src[1] & m) | sel;
+        break;
+    }
+    case POI_MASK: {
+        uint64_t p = any & exec;
+        set_sp(c, r->dst2, (uint32_t)p);
+        set_sp(c, r->dst2 + 1u, (uint32_t)(p >> 32));
+        return;
+    }
+    case POI_CARRY:
+        any |= (r->fl & RF_CIN) ? sel : 0;
+        if (r->fl & RF_COUT) {
+            uint64_t p = any & exec;
+            set_sp(c, r->dst2, (uint32_t)p);
+            set_sp(c, r->dst2 + 1u, (uint32_t)(p >> 32));
+        }
+        break;
+    default:
+        break;
+    }
+    for (uint32_t k = 0; k < r->ndst; k++)
+        set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~wr) | (any & wr));
+}
+
+/* ---- through the scalar ALU
+ * -------------------------------------------------------------------------------------------- */
+
+static uint64_t
+scalar_bits(const SimWave *w, SimSrc s, bool wide)
+{
+    const SimChk *c = w->chk;
+    if (s.kind == SRC_S64 || (s.kind == SRC_S && wide))
+        return c->sp[s.idx] | (uint64_t)c->sp[s.idx + 1] << 32;
+    if (s.kind == SRC_S)
+        return c->sp[s.idx];
+    return s.kind == SRC_X && s.idx == 253 && c->scc_p ? 1 : 0;
+}
+
+static void
+salu_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    bool wide = x->nswrite && x->swrite[0].n >= 2;
+    uint64_t pa = scalar_bits(w, r->src[0], false), pb = scalar_bits(w, r->src[1], false), out, all = 0;
+    uint64_t a = s64(w, r->src[0]), b = s64(w, r->src[1]);
+    for (uint32_t i = 0; i < x->nsread; i++)
+        all |= scalar_poison(c, &x->sread[i]);
+    if (x->reads_scc && c->scc_p)
+        all |= 1;
+    all = all ? ~UINT64_C(0) : 0;
+    switch ((PoisonRule)x->poison) {
+    case POI_SALU_AND:
+        out = (pa & (b | pb)) | (pb & (a | pa));
+        break;
+    case POI_SALU_OR:
+        out = (pa & (~b | pb)) | (pb & (~a | pa));
+        break;
+    case POI_SALU_ANDN2:
+        out = (pa & (~b | pb)) | (pb & (a | pa));
+        break;
+    case POI_SALU_ORN2:
+        out = (pa & (b | pb)) | (pb & (~a | pa));
+        break;
+    case POI_SALU_XOR:
+        out = pa | pb;
+        break;
+    case POI_SALU_MOV:
+        out = pa;
+        break;
+    case POI_SALU_SEL: /* s_cselect, s_cmov: the operand that is taken */
+        out = c->scc_p              ? ~UINT64_C(0)
+              : x->nsread && w->scc ? pa
+              : x->in.nopnds >= 3 && !(x->in.opnd[0].flags & ISA_READ)
+                  ? pb
+                  : c->sp[r->dst] | (wide ? (uint64_t)c->sp[r->dst + 1] << 32 : 0);
+        break;
+    default:
+        out = all;
+        break;
+    }
+    if (x->writes_scc && x->poison != POI_SALU_MOV && x->poison != POI_SALU_SEL)
+        c->scc_p = out != 0 || (x->nswrite == 0 && all);
+    for (uint32_t i = 0; i < x->nswrite; i++) {
+        const SimRange *g = &x->swrite[i];
+        if (g->start == S_EXEC)
+            continue;
+        set_sp(c, g->start, (uint32_t)out);
+        if (g->n >= 2)
+            set_sp(c, g->start + 1u, (uint32_t)(out >> 32));
+    }
+}
+
+/* ---- matrix instructions
+ * ------------------------------------------------------------------------------------------------- */
+
+static void
+mfma_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    const SimMma *m = x->mfma;
+    uint64_t pa = 0, pb = 0, pi = 0, pc[32] = {0};
+    for (uint32_t k = 0; k < m->na; k++)
+        pa |= c->vp[r->src[0].idx + k];
+    for (uint32_t k = 0; k < m->nb; k++)
+        pb |= c->vp[r->src[1].idx + k];
+    if (m->sparse)
+        pi = source_poison(w, r->src[2], 1);
+    for (uint32_t k = 0; k < m->nd && k < 32; k++) {
+        SimSrc s = r->src[2];
+        pc[k] = m->sparse ? c->vp[r->dst + k] : s.kind == SRC_V ? c->vp[s.idx + k] : source_poison(w, s, 1);
+    }
+    pa |= pi;
+    if (m->type == MT_F64 || x->in.cbsz || x->in.blgp) {
+        uint64_t any = pa | pb ? ~UINT64_C(0) : 0;
+        for (uint32_t k = 0; k < m->nd; k++)
+            set_vp(c, r->dst + k, any | pc[k]);
+        return;
+    }
+    for (uint32_t k = 0; k < m->nd && k < 32; k++)
+        set_vp(c, r->dst + k, pc[k]);
+    if (!(pa | pb))
+        return;
+    uint32_t mm = m->m, blocks = m->blocks;
+    for (uint32_t s = 0; s < m->nseg; s++) { /* row i of a block, n columns */
+        uint32_t i = m->seg_a[s] % mm, blk = m->seg_a[s] / mm, reg = m->seg_d[s] / 64,
+                 lane = m->seg_d[s] % 64;
+        uint64_t cols = 0, full = m->n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << m->n) - 1;
+        for (uint32_t q = 0; q < 64 / mm; q++) { /* lane groups: of k, or the block itself */
+            if (blocks > 1 && q != blk)
+                continue;
+            if ((pa >> (q * mm + i)) & 1)
+                cols = full;
+            cols |= (pb >> (q * mm)) & full;
+        }
+        set_vp(c, r->dst + reg, c->vp[r->dst + reg] | cols << lane);
+    }
+}
+
+/* ---- lane moves
+ * --------------------------------------------------------------------------------------------------------------
+ */
+
+static void
+lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    uint64_t exec = EXEC(w);
+    switch ((PoisonRule)x->poison) {
+    case POI_READFIRST:
+    case POI_READLANE: {
+        uint32_t l = x->poison == POI_READLANE ? s32(w, r->src[1]) & 63
+                     : exec                    ? (uint32_t)__builtin_ctzll(exec)
+                                               : 0;
+        set_sp(c, r->dst, (source_poison(w, r->src[0], 1) >> l) & 1 ? ~0u : 0);
+        break;
+    }
+    case POI_WRITELANE: {
+        uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & 63);
+        set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (source_poison(w, r->src[0], 1) ? bit : 0));
+        break;
+    }
+    case POI_SWAP: {
+        uint32_t a = r->dst, b = r->src[0].idx;
+        uint64_t pa = c->vp[a], pb = c->vp[b];
+        set_vp(c, a, (pa & ~exec) | (pb & exec));
+        set_vp(c, b, (pb & ~exec) | (pa & exec));
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+bool
+sim_chk_poison(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    SimChk *c = w->chk;
+    if (!checking(w, SIM_CHECK_INIT))
+        return true;
+    if (!sinks(w, r, x))
+        return false;
+    switch ((PoisonRule)x->poison) {
+    case POI_LANE:
+    case POI_SELECT:
+    case POI_MASK:
+    case POI_CARRY:
+        if (x->kind == CK_VALU)
+            valu_poison(w, r, x);
+        break;
+    case POI_READLANE:
+    case POI_READFIRST:
+    case POI_WRITELANE:
+    case POI_SWAP:
+        lane_poison(w, r, x);
+        break;
+    case POI_MFMA:
+        mfma_poison(w, r, x);
+        break;
+    case POI_SALU:
+    case POI_SALU_AND:
+    case POI_SALU_OR:
+    case POI_SALU_XOR:
+    case POI_SALU_MOV:
+    case POI_SALU_SEL:
+    case POI_SALU_ANDN2:
+    case POI_SALU_ORN2:
+        if (x->writes_exec) { /* s_mov exec, saveexec: what goes into EXEC must be defined */
+            for (uint32_t i = 0; i < x->nsread; i++)
+                if (x->sread[i].start != S_EXEC && !sink_scalar(w, r, &x->sread[i], "EXEC"))
+                    return false;
+        }
+        salu_poison(w, r, x);
+        break;
+    case POI_NONE:
+    case POI_DEFINED:
+        for (uint32_t i = 0; i < x->nswrite; i++)
+            for (uint32_t k = 0; k < x->swrite[i].n; k++)
+                set_sp(c, x->swrite[i].start + k, 0);
+        break;
+    }
+    if (x->kind == CK_VALU && (r->fl & RF_CMPX) && x->poison == POI_MASK) {
+        SimRange d = {r->dst2, 2, 7};
+        return sink_scalar(w, r, &d, "EXEC");
+    }
+    return true;
+}
