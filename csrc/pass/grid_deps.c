@@ -1,0 +1,413 @@
+/* grid_deps.c - the statements of the grid loops, their parallel axes, the dependences between them, and the
+ * axes over which all of them can be divided among programs (the group's).
+ *
+ * Two accesses to one buffer, one of them a write, must name the group's axes in the same dims by the same
+ * expressions: then no program touches what another one does, and inside a program statement follows
+ * statement. Loops that two such statements share beyond the group's must show in the accesses likewise,
+ * since each statement runs through its loops on its own.
+ */
+#include "pass/grid.h"
+
+/* ---- collecting ---- */
+
+static bool
+read_access(Gr *g, TlOp o, GrAccess *a)
+{
+    const TlOpNode n = *tl_opn(g->ir, o);
+    *a = (GrAccess){.op = o, .buf = n.in[0], .rank = tl_vtype(g->ir, n.in[0])->rank};
+    a->first = n.code == TL_OP_element ? 1 : 2;
+    for (uint32_t d = 0; d < a->rank; d++)
+        a->idx[d] = gr_aff(g, n.in[a->first + d]);
+    return true;
+}
+
+GrAccess *
+gr_read_of(Gr *g, GrStmt *s, TlOp element)
+{
+    (void)g;
+    for (uint32_t i = 0; i < s->reads.len; i++)
+        if (s->reads.data[i].op == element)
+            return &s->reads.data[i];
+    return NULL;
+}
+
+/* All elements that a value is computed from. */
+static bool
+collect_reads(Gr *g, GrStmt *s, TlVal v)
+{
+    GrAccess a;
+    TlOp o = tl_valn(g->ir, v)->def;
+    if (!(gr_mask(g, v) & GR_READS) || !o)
+        return true;
+    if (tl_opn(g->ir, o)->code == TL_OP_element) {
+        if (gr_read_of(g, s, o))
+            return true;
+        return read_access(g, o, &a) && tl_vec_push(g->arena, &s->reads, a);
+    }
+    for (uint32_t i = 0; i < tl_opn(g->ir, o)->nin; i++)
+        if (!collect_reads(g, s, tl_opn(g->ir, o)->in[i]))
+            return false;
+    return true;
+}
+
+static bool
+add_stmt(Gr *g, TlOp o, TlOp nest, uint32_t axes)
+{
+    const TlOpNode n = *tl_opn(g->ir, o);
+    GrStmt s = {.op = o, .nest = nest, .acc = n.code == TL_OP_acc_element, .axes = axes, .value = n.in[1]};
+    read_access(g, o, &s.w);
+    for (uint32_t d = 0; d < s.w.rank; d++)
+        for (uint32_t i = 0; i < s.w.idx[d].n; i++)
+            if (!(s.par >> s.w.idx[d].axis[i] & 1)) {
+                s.par |= 1u << s.w.idx[d].axis[i];
+                if (s.npar < TL_MAX_RANK)
+                    s.par_list[s.npar++] = s.w.idx[d].axis[i];
+            }
+    s.red = axes & ~s.par;
+    return collect_reads(g, &s, s.value) && tl_vec_push(g->arena, &g->stmts, s);
+}
+
+static bool
+collect_block(Gr *g, TlBlock b, TlOp nest, uint32_t axes)
+{
+    for (TlOp o = tl_blockn(g->ir, b)->first; o; o = tl_opn(g->ir, o)->next) {
+        const TlOpNode n = *tl_opn(g->ir, o);
+        uint32_t traits = tl_op_row(n.code)->traits;
+        if (n.code == TL_OP_set_element || n.code == TL_OP_acc_element) {
+            if (!add_stmt(g, o, nest, axes))
+                return false;
+        } else if (n.code == TL_OP_grid) {
+            uint32_t inner = axes;
+            for (uint32_t i = 0; i < n.nin; i++) {
+                if (g->naxes == GR_MAX_AXES)
+                    return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "more than %d grid loops in one kernel",
+                                   GR_MAX_AXES);
+                TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
+                if (gr_mask(g, n.in[i]) != 0)
+                    gr_serial(g, o, "the extent of a loop depends on another loop");
+                g->axis[g->naxes] = (GrAxis){arg, n.in[i]};
+                if (!tl_map_put(&g->axis_of, arg, g->naxes))
+                    return false;
+                inner |= 1u << g->naxes++;
+            }
+            if (!collect_block(g, n.region[0], nest, inner))
+                return false;
+        } else if (n.code == TL_OP_if) {
+            gr_fail(g, n.loc, TL_E_UNSUPPORTED, "if inside a grid loop is not supported yet");
+            return tl_hint(g->diag, "use a conditional expression or tl.where on the value");
+        } else if (n.nregion) {
+            gr_serial(g, o, "a loop with its own order stands inside a grid loop");
+        } else if (n.code != TL_OP_element && n.code != TL_OP_yield && !(traits & TL_T_PURE)) {
+            return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "'%s' inside a grid loop", tl_op_row(n.code)->name);
+        }
+    }
+    return true;
+}
+
+static bool
+has_grid(TlIr *ir, TlOp o, void *self)
+{
+    *(bool *)self |= tl_opn(ir, o)->code == TL_OP_grid;
+    return true;
+}
+
+/* The kernel's body: loops, and scalars around them. */
+bool
+gr_collect(Gr *g)
+{
+    for (TlOp o = tl_blockn(g->ir, g->ir->kernels.data[g->k].body)->first; o; o = tl_opn(g->ir, o)->next) {
+        const TlOpNode n = *tl_opn(g->ir, o);
+        bool in = false, scalar = n.nres == 1 && tl_vtype(g->ir, n.res[0])->kind != TL_TY_TILE;
+        if (n.code == TL_OP_grid) {
+            bool ok = true;
+            uint32_t first = g->naxes, axes = 0;
+            for (uint32_t i = 0; ok && i < n.nin; i++) {
+                TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
+                if (g->naxes == GR_MAX_AXES)
+                    return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "more than %d grid loops in one kernel",
+                                   GR_MAX_AXES);
+                g->axis[g->naxes] = (GrAxis){arg, n.in[i]};
+                ok = tl_map_put(&g->axis_of, arg, g->naxes);
+                axes |= 1u << g->naxes++;
+            }
+            (void)first;
+            if (!ok || !collect_block(g, n.region[0], o, axes))
+                return false;
+            continue;
+        }
+        for (uint32_t r = 0; r < n.nregion; r++)
+            tl_walk(g->ir, n.region[r], has_grid, &in);
+        if (in) {
+            gr_serial(g, o, "a grid loop stands inside another kind of loop or branch");
+            continue;
+        }
+        bool pure = tl_op_row(n.code)->traits & TL_T_PURE && n.code != TL_OP_program_id &&
+                    n.code != TL_OP_num_programs;
+        if (!(scalar && (pure || n.code == TL_OP_load)) && n.code != TL_OP_assert &&
+            n.code != TL_OP_barrier) {
+            gr_fail(g, n.loc, TL_E_UNSUPPORTED,
+                    "grid loops and tile-style statements in one kernel are not supported yet");
+            return tl_hint(g->diag, "write two kernels, one in each style");
+        }
+    }
+    return true;
+}
+
+/* ---- statements by themselves ---- */
+
+static bool
+one_axis_a_dim(Gr *g, const GrStmt *s, const GrAccess *a)
+{
+    uint32_t seen = 0;
+    for (uint32_t d = 0; d < a->rank; d++) {
+        uint32_t in_dim = 0;
+        if (!a->idx[d].ok)
+            return gr_serial(g, a->op, "an index is no sum of loop variables");
+        for (uint32_t i = 0; i < a->idx[d].n; i++) {
+            uint32_t m = 1u << a->idx[d].axis[i];
+            if (!(m & s->par))
+                continue;
+            if (a->idx[d].coef[i] != 1 || in_dim || (seen & m))
+                return gr_serial(
+                    g, a->op,
+                    "an index is not one loop variable plus an offset, or a loop variable indexes two dims");
+            in_dim = m;
+            seen |= m;
+        }
+    }
+    return true;
+}
+
+static bool
+check_stmt(Gr *g, GrStmt *s)
+{
+    if (gr_mask(g, s->value) & GR_OPAQUE)
+        return gr_serial(g, s->op, "a value comes from a loop with its own order");
+    if (!one_axis_a_dim(g, s, &s->w))
+        return false;
+    if (s->red && !s->acc)
+        return gr_serial(g, s->op, "each turn of a loop overwrites the same element");
+    for (uint32_t i = 0; i < s->reads.len; i++) {
+        const GrAccess *a = &s->reads.data[i];
+        if (!one_axis_a_dim(g, s, a))
+            return false;
+        for (uint32_t d = 0; a->buf == s->w.buf && d < a->rank; d++)
+            if (!gr_aff_equal(&a->idx[d], s, &s->w.idx[d], s, 0))
+                return gr_serial(g, a->op, "a statement reads other elements of the tensor that it writes");
+    }
+    return true;
+}
+
+/* ---- the group's axes ---- */
+
+static const GrAccess *
+access_of(const GrStmt *s, TlVal buf, uint32_t i)
+{
+    if (i == 0)
+        return s->w.buf == buf ? &s->w : NULL;
+    return i <= s->reads.len && s->reads.data[i - 1].buf == buf ? &s->reads.data[i - 1] : NULL;
+}
+
+static bool
+touches(const GrStmt *s, TlVal buf)
+{
+    for (uint32_t i = 0; i <= s->reads.len; i++)
+        if (access_of(s, buf, i))
+            return true;
+    return false;
+}
+
+static bool
+conflict(const GrStmt *s, const GrStmt *t)
+{
+    return touches(s, t->w.buf) || touches(t, s->w.buf);
+}
+
+/* t's axes for the group's, from accesses of s and t to one buffer. */
+static bool
+map_by_access(Gr *g, const GrStmt *s, GrStmt *t)
+{
+    TlVal bufs[2] = {s->w.buf, t->w.buf};
+    for (uint32_t b = 0; b < 2; b++)
+        for (uint32_t i = 0; i <= s->reads.len; i++)
+            for (uint32_t j = 0; j <= t->reads.len; j++) {
+                const GrAccess *x = access_of(s, bufs[b], i), *y = access_of(t, bufs[b], j);
+                uint32_t found = 0, used = 0;
+                for (uint32_t a = 0; x && y && a < g->ngroup; a++)
+                    for (uint32_t d = 0; d < x->rank; d++) {
+                        uint32_t m = gr_aff_axes(&y->idx[d]) & t->par;
+                        if (gr_aff_coef(&x->idx[d], s->map[a]) != 1 || !m || (m & (m - 1)) || (m & used))
+                            continue;
+                        t->map[a] = (uint32_t)__builtin_ctz(m);
+                        used |= m;
+                        found++;
+                        break;
+                    }
+                if (found == g->ngroup)
+                    return true;
+            }
+    return false;
+}
+
+static bool
+map_stmt(Gr *g, const GrStmt *s, GrStmt *t)
+{
+    uint32_t have = 0;
+    if (s->nest == t->nest) {
+        for (uint32_t a = 0; a < g->ngroup; a++)
+            have += t->par >> s->map[a] & 1;
+        if (have == g->ngroup)
+            memcpy(t->map, s->map, sizeof t->map);
+        return have == g->ngroup;
+    }
+    if (conflict(s, t))
+        return map_by_access(g, s, t);
+    if (t->npar < g->ngroup)
+        return false;
+    for (uint32_t a = 0; a < g->ngroup; a++) {
+        t->map[a] = t->par_list[a];
+        if (!gr_same_index(g, g->axis[t->map[a]].extent, g->axis[s->map[a]].extent))
+            return false;
+    }
+    return true;
+}
+
+static GrVerdict
+refuse_launches(Gr *g, const GrStmt *s, const GrStmt *t, const char *why)
+{
+    gr_fail(
+        g, tl_opn(g->ir, t->op)->loc, TL_E_UNSUPPORTED,
+        "this grid loop and the one at line %u need launches of their own, which is not supported yet: %s",
+        tl_opn(g->ir, s->op)->loc.line, why);
+    tl_hint(g->diag, "split the kernel: put each of the two loops in a kernel of its own");
+    return GR_REFUSED;
+}
+
+static GrVerdict
+map_all(Gr *g)
+{
+    GrStmt *s0 = &g->stmts.data[0];
+    for (uint32_t i = 1; i < g->stmts.len; i++)
+        if (g->stmts.data[i].npar < s0->npar)
+            s0 = &g->stmts.data[i];
+    bool one = true;
+    for (uint32_t i = 1; i < g->stmts.len; i++)
+        one = one && g->stmts.data[i].nest == g->stmts.data[0].nest;
+    if (s0->npar == 0) {
+        if (one) {
+            gr_serial(g, s0->op, "a statement writes one single element");
+            return GR_SERIAL;
+        }
+        GrStmt *t = &g->stmts.data[s0 == &g->stmts.data[0] ? 1 : 0];
+        return refuse_launches(g, t, s0, "one of them writes a single element");
+    }
+    g->ngroup = TL_MIN(s0->npar, GR_MAX_GROUP);
+    memcpy(s0->map, s0->par_list, sizeof s0->map);
+    s0->mapped = true;
+    for (uint32_t turn = 0; turn < g->stmts.len; turn++)
+        for (uint32_t i = 0; i < g->stmts.len; i++)
+            for (uint32_t j = 0; j < g->stmts.len && !g->stmts.data[i].mapped; j++)
+                g->stmts.data[i].mapped =
+                    g->stmts.data[j].mapped && map_stmt(g, &g->stmts.data[j], &g->stmts.data[i]);
+    for (uint32_t i = 0; i < g->stmts.len; i++) {
+        GrStmt *s = &g->stmts.data[i];
+        bool same = s->mapped;
+        for (uint32_t a = 0; same && a < g->ngroup; a++)
+            same = gr_same_index(g, g->axis[s->map[a]].extent, g->axis[s0->map[a]].extent);
+        if (same)
+            continue;
+        if (one) {
+            gr_serial(g, s->op, "the statements of a loop write along different axes");
+            return GR_SERIAL;
+        }
+        GrStmt *first = s0->nest == s->nest ? &g->stmts.data[0] : s0;
+        return refuse_launches(g, first, s, "they are not over the same elements");
+    }
+    return GR_TILES;
+}
+
+/* ---- dependences ---- */
+
+/* Accesses a of s and b of t to one buffer never meet in two programs, nor in an order that matters. */
+static bool
+harmless(Gr *g, const GrStmt *s, const GrAccess *a, const GrStmt *t, const GrAccess *b)
+{
+    uint32_t shared = s->axes & t->axes, seen = 0;
+    for (uint32_t x = 0; x < g->ngroup; x++)
+        shared &= ~(1u << s->map[x]);
+    for (uint32_t d = 0; d < a->rank; d++)
+        for (uint32_t x = 0; x < g->ngroup; x++)
+            if (gr_aff_coef(&a->idx[d], s->map[x]) && a->idx[d].n == 1 &&
+                gr_aff_equal(&a->idx[d], s, &b->idx[d], t, g->ngroup))
+                seen |= 1u << x;
+    if (seen != (1u << g->ngroup) - 1)
+        return false;
+    for (uint32_t d = 0; s != t && d < a->rank; d++)
+        if (a->idx[d].n == 1 && b->idx[d].n == 1 && a->idx[d].axis[0] == b->idx[d].axis[0] &&
+            gr_aff_equal(&a->idx[d], s, &b->idx[d], t, g->ngroup))
+            shared &= ~(1u << a->idx[d].axis[0]);
+    return s == t || !shared;
+}
+
+static GrVerdict
+check_pair(Gr *g, const GrStmt *s, const GrStmt *t)
+{
+    for (uint32_t i = 0; i <= s->reads.len; i++)
+        for (uint32_t j = 0; j <= t->reads.len; j++) {
+            TlVal buf = i == 0 ? s->w.buf : t->w.buf;
+            const GrAccess *a = access_of(s, buf, i), *b = access_of(t, buf, j);
+            if (!a || !b || (i && j) || harmless(g, s, a, t, b))
+                continue;
+            if (s->nest == t->nest) {
+                gr_serial(g, t->op, "a statement depends on other turns of the loops");
+                return GR_SERIAL;
+            }
+            const char *why = tl_arena_printf(g->arena, "'%s' is used at other elements than it is written",
+                                              gr_name(g, buf));
+            return refuse_launches(g, s, t, why ? why : "");
+        }
+    return GR_TILES;
+}
+
+static bool
+check_alias(Gr *g)
+{
+    for (uint32_t i = 0; i < g->stmts.len; i++)
+        for (uint32_t j = 0; j < g->stmts.len; j++)
+            for (uint32_t r = 0; r <= g->stmts.data[j].reads.len; r++) {
+                TlVal w = g->stmts.data[i].w.buf;
+                const GrStmt *t = &g->stmts.data[j];
+                TlVal x = r == 0 ? t->w.buf : t->reads.data[r - 1].buf;
+                if (x != w && !((tl_vtype(g->ir, w)->flags | tl_vtype(g->ir, x)->flags) & TL_BUF_NOALIAS))
+                    return gr_serial(g, g->stmts.data[i].op,
+                                     "a tensor that is written may overlap another argument");
+            }
+    return true;
+}
+
+GrVerdict
+gr_analyse(Gr *g)
+{
+    if (g->serial)
+        return GR_SERIAL;
+    for (uint32_t i = 0; i < g->stmts.len; i++)
+        if (!check_stmt(g, &g->stmts.data[i]))
+            return GR_SERIAL;
+    if (!check_alias(g))
+        return GR_SERIAL;
+    GrVerdict v = map_all(g);
+    if (v != GR_TILES)
+        return v;
+    for (uint32_t i = 0; i < g->stmts.len; i++) {
+        GrStmt *s = &g->stmts.data[i];
+        s->inner = s->par;
+        for (uint32_t a = 0; a < g->ngroup; a++)
+            s->inner &= ~(1u << s->map[a]);
+        for (uint32_t j = i; j < g->stmts.len; j++) {
+            v = check_pair(g, s, &g->stmts.data[j]);
+            if (v != GR_TILES)
+                return v;
+        }
+    }
+    return GR_TILES;
+}
