@@ -18,6 +18,7 @@ COMPARE = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
+INDEX_OPS = {"add", "sub", "mul", "min", "max"}
 BITWISE = {"and", "or", "xor", "shl", "shr"}
 SYMBOL = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
@@ -293,7 +294,11 @@ class ArithMixin(TraceBase):
         x, y = self.spread(a, dtype, shape), self.spread(b, dtype, shape)
         result = bool_ if op in COMPARE else dtype
         val = self.op(op, (self.val(x), self.val(y)), (self.ty_of(result, shape),))
-        return self.wrap(val, result, shape, getattr(x, "partial", False) or getattr(y, "partial", False))
+        out = self.wrap(val, result, shape, getattr(x, "partial", False) or getattr(y, "partial", False))
+        if not shape and result.kind in "iu" and result.bits >= 32 and op in INDEX_OPS:
+            if all(isinstance(v, (int, Idx)) or v.dtype.kind in "iu" for v in (a, b)):
+                out.formula = (op, a, b)
+        return out
 
     def _check_shift(self, b: Any, dtype: DType) -> None:
         if isinstance(b, int) and not 0 <= b < dtype.bits:

@@ -267,6 +267,10 @@ class TraceBase:
 
     # -- exact integers --
 
+    def binary(self, op: str, a: Any, b: Any) -> Any:
+        """See ArithMixin."""
+        raise NotImplementedError
+
     def atom(self, key: Any) -> int:
         n = self.atoms.get(key)
         if n is None:
@@ -285,6 +289,9 @@ class TraceBase:
             return int(x)
         if isinstance(x, Scalar):
             if x.dtype.kind in "iu":
+                if x.formula is not None:
+                    op, a, b = x.formula
+                    return self.binary(op, self.as_index(a), self.as_index(b))
                 if x.atom is None:
                     val = self.op("cast", (self.val(x),), (self.index_type,))
                     x.atom = self.index_of_val(val)

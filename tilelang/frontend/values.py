@@ -186,7 +186,7 @@ class Idx(Arith):
 class Scalar(Arith):
     """A run-time number of a dtype."""
 
-    __slots__ = ("val", "dtype", "atom")
+    __slots__ = ("val", "dtype", "atom", "formula")
     shape: tuple[int, ...] = ()
     ndim = 0
 
@@ -194,7 +194,8 @@ class Scalar(Arith):
         super().__init__(t, t.scope)
         self.val = val
         self.dtype = dtype
-        self.atom: Idx | None = None
+        self.atom: Idx | None = None  # itself as an exact integer, once it was one
+        self.formula: tuple[str, Any, Any] | None = None  # of an integer: operation and operands, for index arithmetic
 
     def describe(self) -> str:
         return f"a run-time {self.dtype.name} scalar"
