@@ -168,7 +168,7 @@ def float_reference(op: str, t: str, x: list[np.ndarray]) -> np.ndarray:
         if op == "fma":
             out = []
             for p, q, r in zip(*[v.astype(np.float64) for v in x], strict=True):
-                if np.isfinite([p, q, r]).all() and (p * q != 0 and r != 0):
+                if np.isfinite([p, q, r]).all() and p and q and r:
                     exact = Fraction(p) * Fraction(q) + Fraction(r)
                     out.append(round_fraction(exact, t) if exact else 0.0)
                 else:
