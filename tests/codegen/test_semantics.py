@@ -171,8 +171,8 @@ def float_reference(op: str, t: str, x: list[np.ndarray]) -> np.ndarray:
                 if np.isfinite([p, q, r]).all() and p and q and r:
                     exact = Fraction(p) * Fraction(q) + Fraction(r)
                     out.append(round_fraction(exact, t) if exact else 0.0)
-                else:
-                    out.append(p * q + r)
+                else:  # p * q alone must not overflow on the way to an infinite or NaN r
+                    out.append(r if np.isfinite([p, q]).all() and not np.isfinite(r) else p * q + r)
             return np.array(out).astype(dt)
         one = {
             "neg": np.negative,
