@@ -191,8 +191,7 @@ sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm)
     if (lgkm == 0) {
         c->lds_done = c->lds_issued;
         c->smem_done = c->smem_issued;
-        c->flat_done = c->flat_issued;
-    } else if (c->lds_issued - c->lds_done > lgkm) { /* LDS operations return in order among themselves */
+    } else if (c->lds_issued - c->lds_done > lgkm) { /* LDS and flat operations return in order */
         c->lds_done = c->lds_issued - lgkm;
     }
 }
@@ -206,7 +205,7 @@ row_pending(const SimChk *c, uint32_t row)
     case PEND_LDS:
         return (int32_t)(c->vseq[row] - c->lds_done) > 0;
     case PEND_FLAT: /* both counters */
-        return (int32_t)(c->vseq[row] - c->vm_done) > 0 || (int32_t)(c->vseq2[row] - c->flat_done) > 0;
+        return (int32_t)(c->vseq[row] - c->vm_done) > 0 || (int32_t)(c->vseq2[row] - c->lds_done) > 0;
     default:
         return false;
     }
@@ -287,8 +286,8 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
         kind = PEND_VM;
     } else if (x->kind == CK_FLAT) {
         c->vm_issued++;
-        c->flat_issued++;
-        kind = PEND_FLAT;
+        c->lds_issued++;
+        kind = c->flat_lds ? PEND_FLAT : PEND_VM; /* no lane went to LDS: the data comes with vmcnt */
     } else if (x->kind == CK_DS) {
         c->lds_issued++;
         kind = PEND_LDS;
@@ -309,7 +308,7 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
             c->vflag[row] |= VF_PEND;
             c->vkind[row] = (uint8_t)kind;
             c->vseq[row] = kind == PEND_LDS ? c->lds_issued : c->vm_issued;
-            c->vseq2[row] = c->flat_issued;
+            c->vseq2[row] = c->lds_issued;
             c->vpc[row] = pc;
         }
 }

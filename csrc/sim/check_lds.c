@@ -209,8 +209,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
-    log_access(w, r, addr, exec, bytes, write, r->ext->kind == CK_FLAT ? PEND_FLAT : PEND_LDS,
-               r->ext->kind == CK_FLAT ? c->flat_issued + 1 : c->lds_issued + 1);
+    log_access(w, r, addr, exec, bytes, write, PEND_LDS, c->lds_issued + 1);
     return mark_access(w, r, addr, exec, bytes, write, atomic);
 }
 
@@ -268,8 +267,7 @@ sim_chk_barrier(SimGroup *g)
         for (uint32_t k = 1; k <= n; k++) {
             const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
             uint32_t done = p->kind == PEND_VM     ? c->vm_done
-                            : p->kind == PEND_FLAT ? c->flat_done
-                                                   : c->lds_done;
+                            : c->lds_done;
             if (p->kind == PEND_NONE || (int32_t)(p->seq - done) <= 0)
                 continue;
             uint8_t *sh = p->write ? g->lds_wr : g->lds_rd;
@@ -324,4 +322,17 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
             memset(init + addr[l] + 4 * d, (p >> l) & 1 ? 0 : 1, step);
         }
     }
+}
+
+void
+sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool swap)
+{
+    const SimChk *c = w->chk;
+    if (swap) {
+        sim_chk_lds_store(w, src, addr, exec, bytes);
+        return;
+    }
+    for (uint32_t d = 0; w->g->lds_init && d < bytes / 4; d++)
+        for (uint64_t m = c->vp[src + d] & exec; m; m &= m - 1)
+            memset(w->g->lds_init + addr[__builtin_ctzll(m)] + 4 * d, 0, 4);
 }

@@ -65,12 +65,19 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, SimAccess
     return w->stop == ST_RUN;
 }
 
+/* Loads and stores with a scope beyond the wave are how atomic loads and stores are written. */
+static bool
+coherent(const SimRec *r)
+{
+    return r->ext->in.sc0 || r->ext->in.sc1 || r->ext->in.glc;
+}
+
 bool
 sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes;
     memset(v->undef, 0, sizeof v->undef);
-    if (!flat_lds(w, r, v, n, false, false) || !global_race(w, r, v, n, SIM_ACC_READ))
+    if (!flat_lds(w, r, v, n, false, false) || !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_READ))
         return false;
     if (!checking(w, SIM_CHECK_INIT) || (v->one && !v->one->init && !v->lds && !v->priv))
         return true;
@@ -112,7 +119,7 @@ bool
 sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes, nd = op->acc.dwords;
-    if (!flat_lds(w, r, v, n, true, false) || !global_race(w, r, v, n, SIM_ACC_WRITE))
+    if (!flat_lds(w, r, v, n, true, false) || !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_WRITE))
         return false;
     if (!checking(w, SIM_CHECK_INIT))
         return true;

@@ -34,9 +34,10 @@ sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
     uint32_t first = g->start;
     while (!c->sp[first])
         first++;
+    uint64_t bits = g->n == 2 ? c->sp[g->start] | (uint64_t)c->sp[g->start + 1] << 32 : 0; /* of a lane mask */
     for (uint32_t k = 0; k < g->n; k++)
         set_sp(c, g->start + k, 0);
-    return sink(w, r, 0, sim_sreg_name(first, name), what);
+    return sink(w, r, bits, sim_sreg_name(first, name), what);
 }
 
 /* Rows that form an address: the first vector operand of a memory instruction. */
@@ -149,6 +150,49 @@ dpp_poison(const SimWave *w, const SimExt *x, uint64_t p, uint64_t *written)
     return out;
 }
 
+/* 64-bit results whose low half does not depend on the high half of a source (sums, products, left shifts), or
+ * whose halves are independent (moves, packed f32): compilers leave high halves undefined.
+ */
+static void
+halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *lo, uint64_t *hi)
+{
+    uint64_t l = 0, h = 0;
+    for (uint32_t i = 0; i < d->nsrc; i++) {
+        SimSrc s = r->src[i];
+        bool wide = sim_type_is64(d->t[i]);
+        if (!wide || s.kind != SRC_V) {
+            uint64_t p = source_poison(w, s, 1);
+            l |= p;
+            h |= p;
+            continue;
+        }
+        l |= w->chk->vp[s.idx];
+        h |= w->chk->vp[s.idx + 1];
+    }
+    switch (d - sim_kern_desc) {
+    case K_v_mad_u64_u32:
+    case K_v_mad_i64_i32:
+    case K_v_lshl_add_u64:
+    case K_v_lshlrev_b64:
+        *lo = l;
+        break;
+    case K_v_mov_b64:
+        *lo = l;
+        *hi = h;
+        break;
+    case K_v_pk_add_f32:
+    case K_v_pk_mul_f32:
+    case K_v_pk_fma_f32:
+        if (r->ext->in.op_sel == 0 && (r->ext->in.op_sel_hi & 3) == 3) {
+            *lo = l;
+            *hi = h;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 static void
 valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
 {
@@ -187,8 +231,12 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     default:
         break;
     }
-    for (uint32_t k = 0; k < r->ndst; k++)
-        set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~wr) | (any & wr));
+    uint64_t lo = any, hi = any;
+    if (r->ndst == 2 && d && x->in.form != ISA_DPP)
+        halves_poison(w, r, d, &lo, &hi);
+    set_vp(c, r->dst, (c->vp[r->dst] & ~wr) | (lo & wr));
+    if (r->ndst == 2)
+        set_vp(c, r->dst + 1u, (c->vp[r->dst + 1u] & ~wr) | (hi & wr));
 }
 
 /* ---- through the scalar ALU

@@ -251,7 +251,7 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t vpc[ROWS], spc[128];
     uint32_t vm_issued, vm_done;
     uint32_t lds_issued, lds_done; /* in order among themselves */
-    uint32_t smem_issued, smem_done, flat_issued, flat_done;
+    uint32_t smem_issued, smem_done;
     /* wait states */
     uint32_t now;                                 /* wait states so far */
     uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
@@ -266,6 +266,7 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
+    bool flat_lds;    /* the last flat instruction had lanes in LDS */
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;
 enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
@@ -462,6 +463,8 @@ bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint6
 uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part);
 /* Definedness of LDS bytes after a store of rows from src on. */
 void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes);
+/* The same after an atomic: undefined data makes the bytes undefined; a swap also defines them. */
+void sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool swap);
 /* A load straight to LDS: marks as written in flight. */
 bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                      const uint64_t *undef);

@@ -167,6 +167,8 @@ body_ds_atomic(SimWave *w, const SimRec *r)
             for (uint32_t d = 0; d < nd; d++)
                 undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, 4, d);
         }
+        if (w->chk)
+            sim_chk_lds_atomic_data(w, r->src[q].idx, addr, ok, n, op->acc.atom == AT_SWAP);
         if (w->stats)
             sim_lds_stats(w, addr, ok, &op->acc, true, op->naddr == 2);
         for (uint64_t m = ok; m; m &= m - 1) {

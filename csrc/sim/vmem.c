@@ -199,6 +199,8 @@ vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
             v->lds |= (uint64_t)(top == SIM_SHARED_APERTURE >> 32) << l;
             v->priv |= (uint64_t)(top == SIM_PRIVATE_APERTURE >> 32) << l;
         }
+    if (w->chk)
+        w->chk->flat_lds = v->lds != 0;
     if (op->acc.atom && checking(w, SIM_CHECK_BOUNDS)) {
         uint64_t odd = 0;
         for (uint64_t m = v->ok; m; m &= m - 1)
