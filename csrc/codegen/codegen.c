@@ -405,5 +405,5 @@ tl_codegen(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const T
         }
     }
     out->times.total = now_ms() - start;
-    return ok && !arena->failed;
+    return arena->failed ? tl_error(diag, (TlLoc){0}, TL_E_OOM) : ok;
 }
