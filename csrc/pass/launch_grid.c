@@ -2,9 +2,9 @@
  *
  * requires: grid loops gone.   keeps: everything.   breaks: nothing.
  *
- * Sets the kernel attributes grid0.. (triples param, axis, C: ceil(dim / C)) unless they are there or the caller gives
- * the grid (user_grid). A program id must occur in a stored dimension as p*C : p*C + C (C = 1: a plain index), all
- * stores must agree; anything else needs grid=.
+ * Sets the kernel attributes grid0.. (triples param, axis, C: ceil(dim / C)) unless they are there or the
+ * caller gives the grid (user_grid). A program id must occur in a stored dimension as p*C : p*C + C (C = 1: a
+ * plain index), all stores must agree; anything else needs grid=.
  */
 #include "pass/pass.h"
 
@@ -86,7 +86,9 @@ look_at(TlIr *ir, TlOp o, void *self)
             continue;
         int64_t cap = d[i] == 'i' ? 1 : tl_vtype(ir, n.in[1])->shape[td];
         if (axis < 0 || d[i] == 't' || coef != cap)
-            return refuse(g, o, "the grid cannot be inferred: the stored block is not selected as p*C : p*C + C by a program id p");
+            return refuse(g, o,
+                          "the grid cannot be inferred: the stored block is not selected as p*C : p*C + C by "
+                          "a program id p");
         if (d[i] == 'e') {
             /* the end may cut the last block, not stretch over others: fine for the grid */
         }
@@ -95,13 +97,16 @@ look_at(TlIr *ir, TlOp o, void *self)
             memcpy(g->g[axis], t, sizeof t);
             g->set[axis] = true;
         } else if (g->g[axis][2] != cap) {
-            return refuse(g, o, "the grid cannot be inferred: two stores divide a program id's dimension into blocks of different sizes");
+            return refuse(g, o,
+                          "the grid cannot be inferred: two stores divide a program id's dimension into "
+                          "blocks of different sizes");
         } else {
             const TlTypeInfo *a = tl_vtype(ir, n.in[0]);
             TlVal fv = tl_blockn(ir, ir->kernels.data[g->k].body)->args.data[g->g[axis][0]];
             int64_t d0 = tl_vtype(ir, fv)->shape[g->g[axis][1]], d1 = a->shape[i];
             if (d0 != TL_DYN && d1 != TL_DYN && (d0 + cap - 1) / cap != (d1 + cap - 1) / cap)
-                return refuse(g, o, "the grid cannot be inferred: two stores need different numbers of programs");
+                return refuse(g, o,
+                              "the grid cannot be inferred: two stores need different numbers of programs");
         }
     }
     return true;

@@ -1,11 +1,11 @@
 /* lower.c - pass "lower": one tile-level kernel becomes one thread-level kernel.
  *
- * requires: launch grid settled (pass launch_grid), dot operands shared or made of shared tiles (pass promote).
- * keeps:    meaning; order of memory effects of a program.
- * breaks:   everything of tile level: the source kernel is left behind, the result is a new kernel.
+ * requires: launch grid settled (pass launch_grid), dot operands shared or made of shared tiles (pass
+ * promote). keeps:    meaning; order of memory effects of a program. breaks:   everything of tile level: the
+ * source kernel is left behind, the result is a new kernel.
  *
- * Parameters become 8-byte slots (pointer, dynamic dims, dynamic strides; scalars). Scalars and index arithmetic go to
- * the entry block where they can; tiles become vectors of registers in planned layouts.
+ * Parameters become 8-byte slots (pointer, dynamic dims, dynamic strides; scalars). Scalars and index
+ * arithmetic go to the entry block where they can; tiles become vectors of registers in planned layouts.
  */
 #include "pass/lower.h"
 
@@ -62,8 +62,8 @@ same_dims(Lw *lw)
     const TlAttr *a = tl_kattr(lw->ir, lw->src, "same_dims");
     for (uint32_t i = 0; a && a->kind == TL_ATTR_INTS && i + 3 < a->u.ints.n; i += 4) {
         const int64_t *v = a->u.ints.v + i;
-        if (v[0] < 0 || v[2] < 0 || v[0] >= lw->params.len || v[2] >= lw->params.len || v[1] < 0 || v[3] < 0 ||
-            v[1] >= TL_MAX_RANK || v[3] >= TL_MAX_RANK)
+        if (v[0] < 0 || v[2] < 0 || v[0] >= lw->params.len || v[2] >= lw->params.len || v[1] < 0 ||
+            v[3] < 0 || v[1] >= TL_MAX_RANK || v[3] >= TL_MAX_RANK)
             continue;
         TlVal *x = &lw->params.data[v[0]].dim[v[1]], *y = &lw->params.data[v[2]].dim[v[3]];
         if (*x && *y)
@@ -220,7 +220,8 @@ same_everywhere(const Lw *lw, const LwExt *e)
     return true;
 }
 
-/* Extents of a loop's (or if's) tile results: those of the values yielded, which must not depend on the turn. */
+/* Extents of a loop's (or if's) tile results: those of the values yielded, which must not depend on the turn.
+ */
 bool
 lw_loop_exts(Lw *lw, TlOp loop)
 {
@@ -234,7 +235,8 @@ lw_loop_exts(Lw *lw, TlOp loop)
         if (!lw_ext(lw, tl_opn(ir, y)->in[i], &e))
             return false;
         if (!same_everywhere(lw, &e)) {
-            lw_fail(lw, loop, TL_E_VALUE, "the extent of a tile that this loop carries changes from turn to turn");
+            lw_fail(lw, loop, TL_E_VALUE,
+                    "the extent of a tile that this loop carries changes from turn to turn");
             return tl_hint(lw->diag, "make it fully valid with .fill(v)");
         }
         LwVal *v = lw_val(lw, n.res[i]);
@@ -280,7 +282,8 @@ carried_get(Lw *lw, const TlVal *in, const TlVal *res, uint32_t n, LwTile **give
         if (tl_vtype(lw->ir, res[i])->kind == TL_TY_TILE) {
             LwVal *v = lw_val(lw, res[i]);
             if (!v || !v->nlay)
-                return lw_fail(lw, tl_valn(lw->ir, res[i])->def, TL_E_INTERNAL, "a carried tile without a layout");
+                return lw_fail(lw, tl_valn(lw->ir, res[i])->def, TL_E_INTERNAL,
+                               "a carried tile without a layout");
             TlLayout l = v->lay[0];
             c->tile[i] = given && given[i] ? given[i] : lw_tile_chunked(lw, in[i], &l, carried_chunk(lw, &l));
             if (!c->tile[i])
@@ -415,13 +418,16 @@ lower_for(Lw *lw, TlOp op)
     int64_t step;
     const TlOpNode n = *tl_opn(lw->ir, op);
     if (tl_is_const_int(lw->ir, n.in[2], &step) && step <= 0)
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a loop with a step of %lld is not lowered yet", (long long)step);
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a loop with a step of %lld is not lowered yet",
+                       (long long)step);
     if (lw_loop_pipelines(lw, op))
         return lw_pipelined_loop(lw, op);
     if (tl_attr_int(lw->ir, op, "num_stages", 0) > 1) {
         lw_fail(lw, op, TL_E_UNSUPPORTED, "num_stages on a loop that cannot be pipelined");
-        return tl_hint(lw->diag, "a pipelined loop copies global tiles to shared tiles (or straight into dot) and carries "
-                                 "only accumulators of dots");
+        return tl_hint(
+            lw->diag,
+            "a pipelined loop copies global tiles to shared tiles (or straight into dot) and carries "
+            "only accumulators of dots");
     }
     TlVal lb = lw_scalar(lw, n.in[0]), ub = lw_scalar(lw, n.in[1]);
     return lb && ub && lw_plain_for(lw, op, lb, ub, NULL);
@@ -512,8 +518,8 @@ lower_while(Lw *lw, TlOp op)
         if (!lw->anchor)
             lw->anchor = f;
         TlOp end = tl_blockn(ir, sb)->last;
-        if (!b || !carried_bind(lw, &c, tl_blockn(ir, sb)->args.data, args) || !tl_walk(ir, sb, forget_tile, lw) ||
-            !lw_block(lw, sb))
+        if (!b || !carried_bind(lw, &c, tl_blockn(ir, sb)->args.data, args) ||
+            !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
             return false;
         if (r == 0) { /* condition c, carried... */
             Carried now;
@@ -590,7 +596,8 @@ lower_op(Lw *lw, TlOp o)
         TlVal c = lw_scalar(lw, n.in[0]);
         c = c ? lw_bin(lw, TL_OP_xor, c, lw_int(lw, TL_ELEM_I1, 1)) : 0;
         LwRegion r;
-        return c && lw_when_begin(lw, c, &r) && lw_op(lw, TL_OP_trap, NULL, 0, NULL, 0) && lw_when_end(lw, &r);
+        return c && lw_when_begin(lw, c, &r) && lw_op(lw, TL_OP_trap, NULL, 0, NULL, 0) &&
+               lw_when_end(lw, &r);
     }
     if (n.nres == 1 && tl_vtype(ir, n.res[0])->kind == TL_TY_TILE && (tl_op_row(n.code)->traits & TL_T_PURE))
         return lower_tile_op(lw, o);
@@ -658,9 +665,12 @@ finish(Lw *lw)
     if (lw->scratch_bytes)
         lw->lds_bytes = lw_scratch(lw, 0) + lw->scratch_bytes;
     if (lw->lds_bytes > lw->tgt->lds_max) {
-        tl_error(lw->diag, ir->kernels.data[lw->src].loc, TL_E_LDS_LIMIT,
-                 tl_arena_printf(lw->arena, "the kernel needs %u bytes of LDS (%u of them to exchange tiles between waves), %s has %u",
-                                 lw->lds_bytes, lw->scratch_bytes, lw->tgt->name, lw->tgt->lds_max));
+        tl_error(
+            lw->diag, ir->kernels.data[lw->src].loc, TL_E_LDS_LIMIT,
+            tl_arena_printf(
+                lw->arena,
+                "the kernel needs %u bytes of LDS (%u of them to exchange tiles between waves), %s has %u",
+                lw->lds_bytes, lw->scratch_bytes, lw->tgt->name, lw->tgt->lds_max));
         return tl_hint(lw->diag, "use smaller tiles");
     }
     static const char *const copied[] = {"grid0", "grid1", "grid2"};
@@ -710,11 +720,13 @@ tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
     const char *tname = tl_kattr_str(ir, *kernel, "target", "gfx942");
     lw->tgt = tl_target_by_name(tname);
     if (!lw->tgt || lw->tgt->arch != TL_ARCH_CDNA)
-        return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_TARGET,
-                        tl_arena_printf(ir->arena, "no lowering for target '%s' yet (there is one for gfx942)", tname));
+        return tl_error(
+            ir->diag, ir->kernels.data[*kernel].loc, TL_E_TARGET,
+            tl_arena_printf(ir->arena, "no lowering for target '%s' yet (there is one for gfx942)", tname));
     int64_t w = tl_kattr_int(ir, *kernel, "num_warps", 0);
     if (w < 0 || w > 16 || (w & (w - 1)))
-        return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_VALUE, "num_warps must be 1, 2, 4, 8 or 16");
+        return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_VALUE,
+                        "num_warps must be 1, 2, 4, 8 or 16");
     lw->waves = w ? (uint32_t)w : choose_waves(ir, *kernel, lw->tgt->wave);
     lw->wave_bits = lw_pow2_bits(lw->waves);
     lw->lane_bits = lw_pow2_bits(lw->tgt->wave);
@@ -733,7 +745,8 @@ tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
     ir->kernels.data[lw->dst].loc = ir->kernels.data[lw->src].loc;
     if (!params(lw) || !lw_plan(lw) || !lw_block(lw, ir->kernels.data[lw->src].body) || !finish(lw)) {
         if (!ir->diag->nerrors)
-            tl_error(ir->diag, ir->kernels.data[*kernel].loc, ir->arena->failed ? TL_E_OOM : TL_E_INTERNAL, "lowering failed");
+            tl_error(ir->diag, ir->kernels.data[*kernel].loc, ir->arena->failed ? TL_E_OOM : TL_E_INTERNAL,
+                     "lowering failed");
         return false;
     }
     *kernel = lw->dst;

@@ -27,7 +27,8 @@ typedef struct LwAff {
     int64_t c;
 } LwAff;
 
-/* Where a tile's elements are valid: per dim lo <= i < hi, thread-level i32 scalars; 0 = no bound on that side. */
+/* Where a tile's elements are valid: per dim lo <= i < hi, thread-level i32 scalars; 0 = no bound on that
+ * side. */
 typedef struct LwExt {
     TlVal lo[LW_MAX_RANK], hi[LW_MAX_RANK];
 } LwExt;
@@ -89,7 +90,7 @@ typedef struct LwParam {
     TlVal ptr;
     TlVal dim[TL_MAX_RANK], stride[TL_MAX_RANK]; /* i64 */
     TlVal scalar;
-    TlVal bytes; /* i64: extent from element [0,..,0] */
+    TlVal bytes;        /* i64: extent from element [0,..,0] */
     bool read, written; /* so far in the kernel */
 } LwParam;
 
@@ -100,13 +101,13 @@ typedef struct Lw {
     const TlTarget *tgt;
     TlKernelId src, dst;
     uint32_t waves, wave_bits, lane_bits;
-    TlBuilder b;     /* where things are emitted */
+    TlBuilder b; /* where things are emitted */
     TlBlock entry;
-    TlOp anchor;     /* entry-block values go before this operation; 0: at the end */
-    TlMap scal;      /* source scalar -> thread value */
-    TlMap vals;      /* source tile value -> index into tiles */
+    TlOp anchor; /* entry-block values go before this operation; 0: at the end */
+    TlMap scal;  /* source scalar -> thread value */
+    TlMap vals;  /* source tile value -> index into tiles */
     TL_VEC(LwVal) tiles;
-    TlMap shareds;   /* source shared value -> index into shared */
+    TlMap shareds; /* source shared value -> index into shared */
     TL_VEC(LwShared) shared;
     TL_VEC(LwDotPlan) dots;
     TL_VEC(LwParam) params;
@@ -183,24 +184,24 @@ typedef struct LwRegion { /* an `if` being built around tiles; op 0: no conditio
 } LwRegion;
 typedef struct LwGlobal { /* a global access made ready */
     TlVal rsrc;
-    uint32_t vec;       /* elements an access */
-    uint32_t nacc;      /* distinct accesses */
+    uint32_t vec;  /* elements an access */
+    uint32_t nacc; /* distinct accesses */
     TlVal *voff;
     uint32_t *imm;
-    uint32_t *of;       /* register vector -> access (free register bits share one) */
+    uint32_t *of; /* register vector -> access (free register bits share one) */
     uint32_t nvec;
     bool wide;          /* 64-bit addresses: addr and cond instead of rsrc, voff and imm */
     TlVal *addr, *cond; /* ptr of each access; i1 or 0 = always */
     TlElem elem;
     TlLayout lay;
-    int64_t iv_stride;  /* bytes the address moves per unit of the induction variable; -1: not constant */
-    TlVal iv_stride_v;  /* i32 */
+    int64_t iv_stride; /* bytes the address moves per unit of the induction variable; -1: not constant */
+    TlVal iv_stride_v; /* i32 */
 } LwGlobal;
 typedef struct LwMemOpts {
-    TlVal iv;          /* source induction variable that goes to soffset; 0 = none */
-    uint32_t inside;   /* bit t: tile dim t is known to lie inside */
-    bool loose;        /* elements outside may hold anything (of the same tensor) */
-    bool even;         /* no access can reach the last elements of the tensor by a part of a dword */
+    TlVal iv;        /* source induction variable that goes to soffset; 0 = none */
+    uint32_t inside; /* bit t: tile dim t is known to lie inside */
+    bool loose;      /* elements outside may hold anything (of the same tensor) */
+    bool even;       /* no access can reach the last elements of the tensor by a part of a dword */
 } LwMemOpts;
 bool lw_global(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, LwGlobal *g);
 LwTile *lw_global_load(Lw *lw, const LwGlobal *g, TlVal soff, TlOp op);
@@ -226,7 +227,8 @@ LwTile *lw_tile_permute(Lw *lw, const LwTile *t, const uint8_t *perm, uint32_t c
 TlVal lw_tile_chunk_at(Lw *lw, const LwTile *t, const uint8_t *perm, uint32_t start, uint32_t n);
 LwTile *lw_tile_rechunk(Lw *lw, const LwTile *t, uint32_t chunk);
 TlVal lw_tile_elem(Lw *lw, const LwTile *t, uint32_t reg);
-bool lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t); /* t in the access's register order */
+bool lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a,
+                  const LwTile *t); /* t in the access's register order */
 TlVal lw_lds_read_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr);
 LwTile *lw_lds_read(Lw *lw, LwShared *s, const LwLdsAcc *a);
 bool lw_lds_write_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr, TlVal v);
@@ -261,7 +263,8 @@ TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 bool lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r);
 bool lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n);
 bool lw_loop_exts(Lw *lw, TlOp loop);
-/* The loop as it stands, from lb to ub (i64); init: carried tiles to start from (NULL: the operation's own). */
+/* The loop as it stands, from lb to ub (i64); init: carried tiles to start from (NULL: the operation's own).
+ */
 bool lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init);
 bool lw_block(Lw *lw, TlBlock src); /* all operations of a source block but its terminator */
 

@@ -1,5 +1,5 @@
-/* lower_affine.c - index expressions as sums of symbols; bounds and divisors that can be proven of them; scalars of
- * the source as thread values (index becomes i64). */
+/* lower_affine.c - index expressions as sums of symbols; bounds and divisors that can be proven of them;
+ * scalars of the source as thread values (index becomes i64). */
 #include "pass/lower.h"
 
 static LwAff
@@ -266,7 +266,8 @@ scalar_op(Lw *lw, TlVal src, TlOp o)
     if (n.code == TL_OP_dim || n.code == TL_OP_stride)
         return scalar_dim(lw, o);
     if (n.code == TL_OP_program_id || n.code == TL_OP_num_programs) {
-        TlVal v = lw_pure(lw, n.code, lw_ty(lw, TL_ELEM_I32), NULL, 0, "axis", tl_attr_int(lw->ir, o, "axis", 0));
+        TlVal v =
+            lw_pure(lw, n.code, lw_ty(lw, TL_ELEM_I32), NULL, 0, "axis", tl_attr_int(lw->ir, o, "axis", 0));
         return ti.kind == TL_TY_INDEX ? lw_cast(lw, v, TL_ELEM_I64) : lw_cast(lw, v, ti.elem);
     }
     if (n.code == TL_OP_const) {

@@ -1,8 +1,8 @@
-/* lower_convert.c - a tile from one layout to another: by renaming registers where each lane already has what it needs,
- * else through a scratch area of LDS (solved for both layouts); and the scratch area itself.
+/* lower_convert.c - a tile from one layout to another: by renaming registers where each lane already has what
+ * it needs, else through a scratch area of LDS (solved for both layouts); and the scratch area itself.
  *
- * The scratch is used by all waves together: a barrier before it is written (others may still read what was there) and
- * one after.
+ * The scratch is used by all waves together: a barrier before it is written (others may still read what was
+ * there) and one after.
  */
 #include "pass/lower.h"
 
@@ -73,7 +73,8 @@ through_lds(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
     uint32_t total;
     for (; s.rank < LW_MAX_RANK && tl_layout_has_out(dst, (TlDim)(TL_DIM_0 + s.rank)); s.rank++)
         s.shape[s.rank] = 1u << tl_layout_out_bits(dst, (TlDim)(TL_DIM_0 + s.rank));
-    if (!s.rank || !tl_lds_solve(lw->tgt, s.rank, s.shape, tl_elem_bytes(t->elem), s.rank - 1, acc, 2, &s.map, split, &total)) {
+    if (!s.rank || !tl_lds_solve(lw->tgt, s.rank, s.shape, tl_elem_bytes(t->elem), s.rank - 1, acc, 2, &s.map,
+                                 split, &total)) {
         lw_fail(lw, at, TL_E_INTERNAL, "no LDS layout for a conversion");
         return NULL;
     }

@@ -1,4 +1,5 @@
-/* lower_dot.c - matrix multiplication: fragments from LDS or from registers, matrix instructions in k order. */
+/* lower_dot.c - matrix multiplication: fragments from LDS or from registers, matrix instructions in k order.
+ */
 #include "pass/lower.h"
 
 /* Access-order register of dot-order register r of operand f. */

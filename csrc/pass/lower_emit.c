@@ -1,6 +1,6 @@
-/* lower_emit.c - building thread-level values: constants and arithmetic are folded, equal pure operations on values
- * of the entry block are made once, and are placed in the entry block even while a loop body is being built (so
- * that addresses never stand in a loop). */
+/* lower_emit.c - building thread-level values: constants and arithmetic are folded, equal pure operations on
+ * values of the entry block are made once, and are placed in the entry block even while a loop body is being
+ * built (so that addresses never stand in a loop). */
 #include "pass/lower.h"
 
 bool
@@ -80,7 +80,8 @@ lw_vec_len(const Lw *lw, TlVal v)
 }
 
 static bool
-same_op(const Lw *lw, TlVal v, TlOpcode c, TlType t, const TlVal *in, uint32_t n, const char *key, int64_t value)
+same_op(const Lw *lw, TlVal v, TlOpcode c, TlType t, const TlVal *in, uint32_t n, const char *key,
+        int64_t value)
 {
     TlOp o = tl_valn(lw->ir, v)->def;
     if (!o)
@@ -100,7 +101,9 @@ lw_pure(Lw *lw, TlOpcode c, TlType t, const TlVal *in, uint32_t n, const char *k
             return 0;
         entry = entry && lw_is_entry(lw, in[i]);
     }
-    uint64_t h = tl_hash_bytes(in, n * sizeof *in, ((uint64_t)c << 32 | t) ^ (uint64_t)value * 0x9e3779b97f4a7c15u), have;
+    uint64_t h = tl_hash_bytes(in, n * sizeof *in,
+                               ((uint64_t)c << 32 | t) ^ (uint64_t)value * 0x9e3779b97f4a7c15u),
+             have;
     if (entry && tl_map_get(&lw->numbering, h, &have) && same_op(lw, (TlVal)have, c, t, in, n, key, value))
         return (TlVal)have;
     TlBuilder b = entry ? entry_builder(lw) : lw->b;
@@ -196,7 +199,8 @@ lw_bin(Lw *lw, TlOpcode c, TlVal a, TlVal b)
         cb = true;
         ca = false;
     }
-    if (cb && y == 0 && (c == TL_OP_add || c == TL_OP_sub || c == TL_OP_or || c == TL_OP_xor || c == TL_OP_shl))
+    if (cb && y == 0 &&
+        (c == TL_OP_add || c == TL_OP_sub || c == TL_OP_or || c == TL_OP_xor || c == TL_OP_shl))
         return a;
     if (cb && y == 0 && (c == TL_OP_mul || c == TL_OP_and))
         return b;
@@ -205,7 +209,8 @@ lw_bin(Lw *lw, TlOpcode c, TlVal a, TlVal b)
     if (a == b && (c == TL_OP_min || c == TL_OP_max))
         return a;
     bool cmp = c >= TL_OP_eq && c <= TL_OP_ge;
-    return lw_pure(lw, c, cmp ? lw_ty(lw, TL_ELEM_I1) : tl_valn(lw->ir, a)->type, (TlVal[]){a, b}, 2, NULL, 0);
+    return lw_pure(lw, c, cmp ? lw_ty(lw, TL_ELEM_I1) : tl_valn(lw->ir, a)->type, (TlVal[]){a, b}, 2, NULL,
+                   0);
 }
 
 TlVal
@@ -232,8 +237,8 @@ lw_cast(Lw *lw, TlVal v, TlElem to)
     return lw_pure(lw, TL_OP_cast, lw_ty(lw, to), &v, 1, NULL, 0);
 }
 
-/* XOR of the bases of the bits of `src` (lane or wave number): runs of bits whose bases are successive shifts become
- * one masked shift. */
+/* XOR of the bases of the bits of `src` (lane or wave number): runs of bits whose bases are successive shifts
+ * become one masked shift. */
 static TlVal
 linear_bits(Lw *lw, TlVal src, const uint32_t *basis, uint32_t nbits)
 {

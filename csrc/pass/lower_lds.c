@@ -1,5 +1,5 @@
-/* lower_lds.c - tiles as registers of a thread (re-ordering them, 16-bit elements by byte permutes) and their way to
- * and from LDS through the solved map of a shared buffer.
+/* lower_lds.c - tiles as registers of a thread (re-ordering them, 16-bit elements by byte permutes) and their
+ * way to and from LDS through the solved map of a shared buffer.
  */
 #include "pass/lower.h"
 
@@ -145,7 +145,9 @@ lw_lds_read_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr)
         return 0;
     TlOp o = tl_valn(lw->ir, r)->def;
     lw_mark_inner(lw, r);
-    return tl_attr_set_int(lw->ir, o, "imm", imm) && tl_attr_set_int(lw->ir, o, "align", a->split.vec_bytes) ? r : 0;
+    return tl_attr_set_int(lw->ir, o, "imm", imm) && tl_attr_set_int(lw->ir, o, "align", a->split.vec_bytes)
+               ? r
+               : 0;
 }
 
 LwTile *
@@ -166,7 +168,8 @@ lw_lds_write_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr, TlVal v
     uint32_t imm;
     TlVal addr = lds_addr(lw, s, a, instr, &imm);
     TlOp o = lw_op(lw, TL_OP_lds_store, (TlVal[]){addr, v}, 2, NULL, 0);
-    return o && tl_attr_set_int(lw->ir, o, "imm", imm) && tl_attr_set_int(lw->ir, o, "align", a->split.vec_bytes);
+    return o && tl_attr_set_int(lw->ir, o, "imm", imm) &&
+           tl_attr_set_int(lw->ir, o, "align", a->split.vec_bytes);
 }
 
 /* t: registers in the access's order. Replicated lanes or waves: only the owner writes. */
@@ -192,8 +195,8 @@ lds_barrier(Lw *lw)
     lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
 }
 
-/* A store of a whole shared buffer outside of a pipelined loop. A barrier before (others may still read the old
- * contents) and one after. */
+/* A store of a whole shared buffer outside of a pipelined loop. A barrier before (others may still read the
+ * old contents) and one after. */
 bool
 lw_store_shared(Lw *lw, TlOp op)
 {

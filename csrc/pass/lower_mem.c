@@ -1,9 +1,10 @@
-/* lower_mem.c - global memory accesses of a tile: a buffer descriptor whose range is exactly the tensor (from a 64-bit
- * base that holds the uniform part of the address), a 32-bit offset a lane, masks by an offset that is out of range
- * for certain (loads give 0, stores are dropped), and the widest vector that cannot leave the tensor.
+/* lower_mem.c - global memory accesses of a tile: a buffer descriptor whose range is exactly the tensor (from
+ * a 64-bit base that holds the uniform part of the address), a 32-bit offset a lane, masks by an offset that
+ * is out of range for certain (loads give 0, stores are dropped), and the widest vector that cannot leave the
+ * tensor.
  *
- * Range rule relied on (CDNA, raw buffers): each dword of an access is checked on its own against num_records -
- * soffset, a dword that straddles the end is out of range as a whole.
+ * Range rule relied on (CDNA, raw buffers): each dword of an access is checked on its own against num_records
+ * - soffset, a dword that straddles the end is out of range as a whole.
  */
 #include "pass/lower.h"
 
@@ -100,7 +101,8 @@ dim_bounds(Lw *lw, TlOp op, uint32_t t, TlVal *lo, TlVal *hi)
         if (lw->kgrid[i][0] >= 0 && gb == buf && lw->kgrid[i][1] == (int64_t)bd && s.n == 1 && s.c == 0 &&
             s.coef[0] == lw->kgrid[i][2] && cap <= s.coef[0] && bt->dim_div[bd] % s.coef[0] == 0) {
             TlOp po = tl_valn(ir, s.sym[0])->def;
-            in = po && tl_opn(ir, po)->code == TL_OP_program_id && tl_attr_int(ir, po, "axis", 0) == (int64_t)i;
+            in = po && tl_opn(ir, po)->code == TL_OP_program_id &&
+                 tl_attr_int(ir, po, "axis", 0) == (int64_t)i;
         }
     }
     if (!in) {
@@ -154,8 +156,8 @@ is_outermost(const TlTypeInfo *bt, uint32_t bd)
 
 /* Widest vector along tile dim t (unit stride in memory) that stays in the tensor. */
 static uint32_t
-vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t want, const LwMemOpts *o, bool masked,
-             bool store)
+vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t want, const LwMemOpts *o,
+             bool masked, bool store)
 {
     const TlTypeInfo *bt = tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0]);
     uint32_t es = tl_elem_bytes(bt->elem);
@@ -177,8 +179,8 @@ vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t wan
     return want;
 }
 
-/* base pointer + uniform part (ptr), and the bytes that are left from there (i64); *ok: whether plain indices lie
- * inside (0: they do) */
+/* base pointer + uniform part (ptr), and the bytes that are left from there (i64); *ok: whether plain indices
+ * lie inside (0: they do) */
 static TlVal
 base_of(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem, TlVal *left, TlVal *ok)
 {
@@ -255,7 +257,8 @@ dim_bytes(Lw *lw, LwParam *p, uint32_t bd, uint32_t es)
     return lw_cast(lw, lw_bin(lw, TL_OP_mul, p->stride[bd], lw_int(lw, TL_ELEM_I64, es)), TL_ELEM_I32);
 }
 
-/* Of lanes and waves that hold the same elements one stores: the one whose free bits are 0. 0: no replicas. */
+/* Of lanes and waves that hold the same elements one stores: the one whose free bits are 0. 0: no replicas.
+ */
 TlVal
 lw_owner(Lw *lw, const TlLayout *l)
 {
@@ -308,7 +311,8 @@ lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGloba
             if (lw_is_const(lw, scale[t], &sc))
                 c += sc * rc;
             else
-                dyn = lw_bin(lw, TL_OP_add, dyn, lw_bin(lw, TL_OP_mul, scale[t], lw_int(lw, TL_ELEM_I32, rc)));
+                dyn =
+                    lw_bin(lw, TL_OP_add, dyn, lw_bin(lw, TL_OP_mul, scale[t], lw_int(lw, TL_ELEM_I32, rc)));
         }
         uint32_t imm = c >= 0 ? (uint32_t)(c & 4095) : 0;
         TlVal cond = lane_mask(lw, m, rank, &g->lay, r, lane);
@@ -326,8 +330,8 @@ lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGloba
     return true;
 }
 
-/* The same with 64-bit addresses (tensors of 2^31 bytes or more, negative strides): an address an access, and a
- * condition instead of the range rule. */
+/* The same with 64-bit addresses (tensors of 2^31 bytes or more, negative strides): an address an access, and
+ * a condition instead of the range rule. */
 static bool
 wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, const LwMemOpts *o, LwGlobal *g)
 {
@@ -360,7 +364,8 @@ wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, const
             c = c ? lw_bin(lw, TL_OP_and, c, ok) : ok;
         g->of[i] = i;
         g->cond[i] = c;
-        g->addr[i] = lw_pure(lw, TL_OP_ptr_add, tl_type_kind(lw->ir, TL_TY_PTR), (TlVal[]){base, a}, 2, NULL, 0);
+        g->addr[i] =
+            lw_pure(lw, TL_OP_ptr_add, tl_type_kind(lw->ir, TL_TY_PTR), (TlVal[]){base, a}, 2, NULL, 0);
         if (!g->addr[i])
             return false;
     }
@@ -410,7 +415,8 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
             LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
             int64_t co = lw_aff_coef(&a, o->iv), sc;
             if (co) {
-                TlVal b = lw_bin(lw, TL_OP_mul, dim_bytes(lw, p, bd, tl_elem_bytes(bt.elem)), lw_int(lw, TL_ELEM_I32, co));
+                TlVal b = lw_bin(lw, TL_OP_mul, dim_bytes(lw, p, bd, tl_elem_bytes(bt.elem)),
+                                 lw_int(lw, TL_ELEM_I32, co));
                 g->iv_stride_v = b;
                 g->iv_stride = lw_is_const(lw, b, &sc) ? sc : -1;
             }
@@ -472,7 +478,8 @@ lw_global_store_one(Lw *lw, const LwGlobal *g, uint32_t access, TlVal v)
 {
     LwRegion r;
     if (!g->wide) {
-        TlOp s = lw_op(lw, TL_OP_buf_store, (TlVal[]){g->rsrc, v, g->voff[access], lw_int(lw, TL_ELEM_I32, 0)}, 4, NULL, 0);
+        TlOp s = lw_op(lw, TL_OP_buf_store,
+                       (TlVal[]){g->rsrc, v, g->voff[access], lw_int(lw, TL_ELEM_I32, 0)}, 4, NULL, 0);
         return s && (!g->imm[access] || tl_attr_set_int(lw->ir, s, "imm", g->imm[access]));
     }
     if (g->cond[access] && !lw_when_begin(lw, g->cond[access], &r))

@@ -2,8 +2,9 @@
  *
  * 1. A plan for each dot: matrix instruction, wave grid, pairing, fragments.
  * 2. Anchors, forward: a value computed from a dot's result stays in the layout of the matrix instruction.
- * 3. Demands, backward: each store asks for its value in the anchor's layout or in one made for its memory; each
- *    operation passes on to its operands what it was asked for. Loads are then made directly in the layouts asked for.
+ * 3. Demands, backward: each store asks for its value in the anchor's layout or in one made for its memory;
+ * each operation passes on to its operands what it was asked for. Loads are then made directly in the layouts
+ * asked for.
  */
 #include "pass/lower.h"
 
@@ -115,7 +116,8 @@ value_minor(Lw *lw, TlVal v, int depth)
         return last;
     const TlOpNode *n = tl_opn(ir, o);
     if (n->code == TL_OP_load)
-        return tl_vtype(ir, n->in[0])->kind == TL_TY_BUF ? lw_mem_minor(lw, o) : value_minor(lw, n->in[0], depth + 1);
+        return tl_vtype(ir, n->in[0])->kind == TL_TY_BUF ? lw_mem_minor(lw, o)
+                                                         : value_minor(lw, n->in[0], depth + 1);
     if (n->code == TL_OP_trans) {
         uint32_t m = value_minor(lw, n->in[0], depth + 1);
         const TlAttr *p = tl_attr(ir, o, "perm");
@@ -127,8 +129,8 @@ value_minor(Lw *lw, TlVal v, int depth)
     if (tl_op_row(n->code)->traits & TL_T_ELEMENTWISE)
         for (uint32_t i = 0; i < n->nin; i++) {
             TlOp d = tl_valn(ir, n->in[i])->def;
-            if (is_tile(ir, n->in[i]) && d && tl_opn(ir, d)->code != TL_OP_const && tl_opn(ir, d)->code != TL_OP_splat &&
-                tl_opn(ir, d)->code != TL_OP_broadcast)
+            if (is_tile(ir, n->in[i]) && d && tl_opn(ir, d)->code != TL_OP_const &&
+                tl_opn(ir, d)->code != TL_OP_splat && tl_opn(ir, d)->code != TL_OP_broadcast)
                 return value_minor(lw, n->in[i], depth + 1);
         }
     return last;
@@ -180,10 +182,11 @@ pick_mma(Lw *lw, TlOp op, TlDot *d, TlElem ea, TlElem ec)
         }
     }
     if (!tl_mma_next(lw->tgt, ea, ea, ec, NULL))
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "%s has no matrix instruction for %s operands with a %s accumulator",
-                       lw->tgt->name, tl_elem_name(ea), tl_elem_name(ec));
-    lw_fail(lw, op, TL_E_UNSUPPORTED, "a %ux%ux%u dot cannot be divided over %u waves%s", d->m, d->n, d->k, lw->waves,
-            mma ? " with the given mma" : "");
+        return lw_fail(lw, op, TL_E_UNSUPPORTED,
+                       "%s has no matrix instruction for %s operands with a %s accumulator", lw->tgt->name,
+                       tl_elem_name(ea), tl_elem_name(ec));
+    lw_fail(lw, op, TL_E_UNSUPPORTED, "a %ux%ux%u dot cannot be divided over %u waves%s", d->m, d->n, d->k,
+            lw->waves, mma ? " with the given mma" : "");
     return tl_hint(lw->diag, "use another num_warps (or leave it out)");
 }
 
@@ -197,15 +200,17 @@ plan_dot_shape(Lw *lw, TlOp op)
     if (a.rank != 2 || b.rank != 2)
         return lw_fail(lw, op, TL_E_UNSUPPORTED, "a batched dot (rank %u) is not lowered yet", a.rank);
     if (a.elem != b.elem)
-        return lw_fail(lw, op, TL_E_TYPE, "the operands of a dot have one dtype: got %s and %s", tl_elem_name(a.elem),
-                       tl_elem_name(b.elem));
+        return lw_fail(lw, op, TL_E_TYPE, "the operands of a dot have one dtype: got %s and %s",
+                       tl_elem_name(a.elem), tl_elem_name(b.elem));
     p.d.m = 1u << lw_pow2_bits(a.shape[0]);
     p.d.k = 1u << lw_pow2_bits(a.shape[1]);
     p.d.n = 1u << lw_pow2_bits(b.shape[1]);
     p.d.swapped = true;
     if (p.d.m < 16 || p.d.n < 16)
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a dot tile of %lldx%lld is below 16x16; use a larger tile (edges are "
-                       "handled by the compiler)", (long long)a.shape[0], (long long)b.shape[1]);
+        return lw_fail(lw, op, TL_E_UNSUPPORTED,
+                       "a dot tile of %lldx%lld is below 16x16; use a larger tile (edges are "
+                       "handled by the compiler)",
+                       (long long)a.shape[0], (long long)b.shape[1]);
     if (!pick_mma(lw, op, &p.d, a.elem, c.elem))
         return false;
     uint32_t es = tl_elem_bytes(a.elem), kpl = p.d.mma->k * p.d.mma->m / 64;
@@ -245,7 +250,8 @@ plan_dot_layouts(Lw *lw, LwDotPlan *p)
         if (!tl_layout_permute_regs(&p->frag[f], &l, p->perm[f]))
             return lw_fail(lw, p->op, TL_E_INTERNAL, "fragment registers");
     }
-    return tl_dot_layout(&p->d, TL_FRAG_C, &p->c) || lw_fail(lw, p->op, TL_E_INTERNAL, "no accumulator layout");
+    return tl_dot_layout(&p->d, TL_FRAG_C, &p->c) ||
+           lw_fail(lw, p->op, TL_E_INTERNAL, "no accumulator layout");
 }
 
 typedef struct Walk {
@@ -339,8 +345,9 @@ anchor_op(TlIr *ir, TlOp o, void *self)
             for (uint32_t i = 0; y && i < n.nres; i++) {
                 if (!copy_anchor(lw, n.res[i], tl_opn(ir, y)->in[i + skip]))
                     return false;
-                if (n.code == TL_OP_while && (!copy_anchor(lw, n.res[i], n.in[i]) ||
-                                              !copy_anchor(lw, tl_blockn(ir, n.region[r])->args.data[i], n.res[i])))
+                if (n.code == TL_OP_while &&
+                    (!copy_anchor(lw, n.res[i], n.in[i]) ||
+                     !copy_anchor(lw, tl_blockn(ir, n.region[r])->args.data[i], n.res[i])))
                     return false;
                 if (n.code == TL_OP_for &&
                     (!copy_anchor(lw, n.res[i], n.in[3 + i]) ||
@@ -361,7 +368,8 @@ anchor_op(TlIr *ir, TlOp o, void *self)
 
 static bool demand(Lw *lw, TlVal v, const TlLayout *l);
 
-/* Of a structural op: operand dimension -> result dimension, -1 where the operand's single position stands for all. */
+/* Of a structural op: operand dimension -> result dimension, -1 where the operand's single position stands
+ * for all. */
 bool
 lw_dim_map(Lw *lw, TlOp op, int from[LW_MAX_RANK])
 {
@@ -418,7 +426,8 @@ lw_layout_through(Lw *lw, TlOp op, const TlLayout *l, TlLayout *out)
         if (!tl_layout_add_in(out, ins[i], tl_layout_in_bits(l, ins[i])))
             return false;
     for (uint32_t d = 0; d < src->rank; d++) {
-        uint32_t bits = from[d] < 0 ? lw_pow2_bits(src->shape[d]) : tl_layout_out_bits(l, (TlDim)(TL_DIM_0 + from[d]));
+        uint32_t bits =
+            from[d] < 0 ? lw_pow2_bits(src->shape[d]) : tl_layout_out_bits(l, (TlDim)(TL_DIM_0 + from[d]));
         if (!tl_layout_add_out(out, (TlDim)(TL_DIM_0 + d), bits))
             return false;
     }
@@ -460,14 +469,16 @@ demand_operands(Lw *lw, TlOp o, const TlLayout *l, uint32_t which)
                 return false;
         return true;
     }
-    if (n.code == TL_OP_broadcast || n.code == TL_OP_expand_dims || n.code == TL_OP_trans || n.code == TL_OP_reshape) {
+    if (n.code == TL_OP_broadcast || n.code == TL_OP_expand_dims || n.code == TL_OP_trans ||
+        n.code == TL_OP_reshape) {
         if (!lw_layout_through(lw, o, l, &in))
             return lw_fail(lw, o, TL_E_UNSUPPORTED, "this reshape is not lowered yet");
         return demand(lw, n.in[0], &in);
     }
     if (n.code == TL_OP_for || n.code == TL_OP_if || n.code == TL_OP_while)
         return true; /* settled with the operation itself */
-    return lw_fail(lw, o, TL_E_UNSUPPORTED, "operation '%s' on tiles is not lowered yet", tl_op_row(n.code)->name);
+    return lw_fail(lw, o, TL_E_UNSUPPORTED, "operation '%s' on tiles is not lowered yet",
+                   tl_op_row(n.code)->name);
 }
 
 static bool
@@ -492,8 +503,13 @@ bool
 lw_blocked_for(Lw *lw, TlType tile, uint32_t minor, uint32_t elem_bytes, uint32_t rows, TlLayout *out)
 {
     const TlTypeInfo *t = tl_tinfo(lw->ir, tile);
-    TlBlocked b = {.rank = t->rank, .minor = minor, .elem_bytes = elem_bytes, .max_vec_bytes = 16,
-                   .wave = lw->tgt->wave, .waves = lw->waves, .rows = rows};
+    TlBlocked b = {.rank = t->rank,
+                   .minor = minor,
+                   .elem_bytes = elem_bytes,
+                   .max_vec_bytes = 16,
+                   .wave = lw->tgt->wave,
+                   .waves = lw->waves,
+                   .rows = rows};
     if (t->rank > LW_MAX_RANK)
         return false;
     for (uint32_t d = 0; d < t->rank; d++)
@@ -603,8 +619,8 @@ demand_region_op(Lw *lw, TlOp o)
         }
         if (n.code == TL_OP_while && !demand(lw, n.in[i], &l))
             return false;
-        if (n.code == TL_OP_for && (!demand(lw, n.in[3 + i], &l) ||
-                                    !demand(lw, tl_blockn(ir, n.region[0])->args.data[1 + i], &l)))
+        if (n.code == TL_OP_for &&
+            (!demand(lw, n.in[3 + i], &l) || !demand(lw, tl_blockn(ir, n.region[0])->args.data[1 + i], &l)))
             return false;
     }
     for (uint32_t r = 0; r < n.nregion; r++)
@@ -662,13 +678,17 @@ lw_lds_solve(Lw *lw, LwShared *s)
     if (s->solved)
         return true;
     if (s->acc.len > 8)
-        return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_UNSUPPORTED, "a shared tile with more than 8 accesses");
+        return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_UNSUPPORTED,
+                       "a shared tile with more than 8 accesses");
     for (uint32_t i = 0; i < n; i++) {
         TlOp o = s->acc.data[i].op;
         acc[i] = (TlLdsAccess){.op = tl_opn(lw->ir, o)->code == TL_OP_store ? TL_LDS_WRITE : TL_LDS_READ,
-                               .layout = s->acc.data[i].lay, .max_bytes = 16, .weight = 1};
+                               .layout = s->acc.data[i].lay,
+                               .max_bytes = 16,
+                               .weight = 1};
     }
-    if (!n || !tl_lds_solve(lw->tgt, s->rank, s->shape, tl_elem_bytes(s->elem), s->minor, acc, n, &s->map, split, &total))
+    if (!n || !tl_lds_solve(lw->tgt, s->rank, s->shape, tl_elem_bytes(s->elem), s->minor, acc, n, &s->map,
+                            split, &total))
         return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_INTERNAL, "no LDS layout found");
     for (uint32_t i = 0; i < n; i++)
         s->acc.data[i].split = split[i];
@@ -689,9 +709,12 @@ solve_all(Lw *lw)
             return false;
         if (lw->lds_bytes > lw->tgt->lds_max) {
             const TlTypeInfo *t = tl_vtype(lw->ir, s->src);
-            lw_fail(lw, o, TL_E_LDS_LIMIT, "shared tiles need %u bytes of LDS, %s has %u for a workgroup; '%s' (%lldx%lld %s) "
-                    "alone takes %u", lw->lds_bytes, lw->tgt->name, lw->tgt->lds_max, tl_attr_str(lw->ir, o, "name", "shared"),
-                    (long long)t->shape[0], (long long)(t->rank > 1 ? t->shape[1] : 1), tl_elem_name(t->elem), s->map.bytes);
+            lw_fail(lw, o, TL_E_LDS_LIMIT,
+                    "shared tiles need %u bytes of LDS, %s has %u for a workgroup; '%s' (%lldx%lld %s) "
+                    "alone takes %u",
+                    lw->lds_bytes, lw->tgt->name, lw->tgt->lds_max, tl_attr_str(lw->ir, o, "name", "shared"),
+                    (long long)t->shape[0], (long long)(t->rank > 1 ? t->shape[1] : 1), tl_elem_name(t->elem),
+                    s->map.bytes);
             return tl_hint(lw->diag, "use smaller tiles or a narrower dtype");
         }
     }

@@ -1,6 +1,7 @@
-/* lower_reduce.c - reductions along one dimension: in registers, then between lanes (butterflies by ds_bpermute), then
- * between waves through the LDS scratch. Elements outside the operand's extent count as the identity. 16-bit floats are
- * added and multiplied in f32 and rounded once at the end; every lane gets the same bits (the tree is symmetric).
+/* lower_reduce.c - reductions along one dimension: in registers, then between lanes (butterflies by
+ * ds_bpermute), then between waves through the LDS scratch. Elements outside the operand's extent count as
+ * the identity. 16-bit floats are added and multiplied in f32 and rounded once at the end; every lane gets
+ * the same bits (the tree is symmetric).
  */
 #include "pass/lower.h"
 
@@ -90,7 +91,8 @@ from_lane(Lw *lw, TlVal v, uint32_t mask)
     return w ? lw_pure(lw, TL_OP_bitcast, lw_ty(lw, e), &w, 1, NULL, 0) : 0;
 }
 
-/* Every wave puts its n values a lane into the scratch; each reads those of the waves that differ in the mask's bits. */
+/* Every wave puts its n values a lane into the scratch; each reads those of the waves that differ in the
+ * mask's bits. */
 static bool
 across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
 {
@@ -110,7 +112,8 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
         for (uint32_t i = 0; i < n; i++) {
             TlVal x = lw_concat(lw, r->elem, &v[i], 1, 1);
             TlOp o = lw_op(lw, TL_OP_lds_store, (TlVal[]){to, x}, 2, NULL, 0);
-            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) || !tl_attr_set_int(lw->ir, o, "align", es))
+            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) ||
+                !tl_attr_set_int(lw->ir, o, "align", es))
                 return false;
         }
         if (!lw_barrier(lw))
@@ -118,7 +121,8 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
         for (uint32_t i = 0; i < n; i++) {
             TlVal x = lw_op1(lw, TL_OP_lds_load, vt, &from, 1);
             TlOp o = x ? tl_valn(lw->ir, x)->def : 0;
-            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) || !tl_attr_set_int(lw->ir, o, "align", es))
+            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) ||
+                !tl_attr_set_int(lw->ir, o, "align", es))
                 return false;
             lw_mark_inner(lw, x);
             v[i] = combine(lw, r, v[i], lw_extract(lw, x, 0, 0));
@@ -127,7 +131,8 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
     return true;
 }
 
-/* In registers: result register j from the operand's registers that differ from it along the dimension only. */
+/* In registers: result register j from the operand's registers that differ from it along the dimension only.
+ */
 static TlVal
 in_registers(Lw *lw, const Reduce *r, const LwTile *t, const LwExt *ext, uint32_t base, uint32_t regs)
 {
@@ -139,7 +144,8 @@ in_registers(Lw *lw, const Reduce *r, const LwTile *t, const LwExt *ext, uint32_
         if (in) {
             TlBuilder top = {lw->ir, lw->entry, tl_blockn(lw->ir, lw->entry)->first, {0}};
             TlType ty = lw_ty(lw, r->elem);
-            TlVal id = tl_elem_is_float(r->elem) ? tl_const_float(&top, ty, r->ident) : tl_const_int(&top, ty, r->iident);
+            TlVal id = tl_elem_is_float(r->elem) ? tl_const_float(&top, ty, r->ident)
+                                                 : tl_const_int(&top, ty, r->iident);
             x = x && id ? lw_pure(lw, TL_OP_select, ty, (TlVal[]){in, x, id}, 3, NULL, 0) : 0;
         }
         if (!x)

@@ -1,5 +1,5 @@
-/* lower_tile.c - tile operations that have no effects: emitted when their value is first needed, in the layout that
- * is asked for; and the extents of tile values.
+/* lower_tile.c - tile operations that have no effects: emitted when their value is first needed, in the
+ * layout that is asked for; and the extents of tile values.
  */
 #include "pass/lower.h"
 
@@ -113,7 +113,7 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
         return true;
     }
     if (n.code == TL_OP_while)
-        return true; /* its carried tiles are fully valid */
+        return true;                               /* its carried tiles are fully valid */
     if (n.code == TL_OP_for || n.code == TL_OP_if) /* set when they were emitted */
         return lw_fail(lw, o, TL_E_INTERNAL, "extent of a loop result asked for too early");
     (void)src;
@@ -195,7 +195,9 @@ lw_masked_zero(Lw *lw, LwTile *t, const LwExt *e)
     TlVal z = zero_vec(lw, t->elem, t->chunk, 0.0);
     for (uint32_t i = 0; r && i < t->nchunk; i++) {
         TlVal m = chunk_mask(lw, t, i, e);
-        r->v[i] = m ? lw_pure(lw, TL_OP_select, tl_valn(lw->ir, z)->type, (TlVal[]){m, t->v[i], z}, 3, NULL, 0) : t->v[i];
+        r->v[i] =
+            m ? lw_pure(lw, TL_OP_select, tl_valn(lw->ir, z)->type, (TlVal[]){m, t->v[i], z}, 3, NULL, 0)
+              : t->v[i];
         if (!r->v[i])
             return NULL;
     }
@@ -339,7 +341,9 @@ valid_tile(Lw *lw, TlOp o, const TlLayout *l)
         TlVal m = chunk_mask(lw, t, i, &e);
         if (!m)
             m = zero_vec(lw, TL_ELEM_I1, chunk, 1.0);
-        t->v[i] = lw_vec_len(lw, m) ? m : lw_pure(lw, TL_OP_splat, tl_type_vec(lw->ir, TL_ELEM_I1, chunk), &m, 1, NULL, 0);
+        t->v[i] = lw_vec_len(lw, m)
+                      ? m
+                      : lw_pure(lw, TL_OP_splat, tl_type_vec(lw->ir, TL_ELEM_I1, chunk), &m, 1, NULL, 0);
     }
     return t;
 }
@@ -352,7 +356,8 @@ lw_tile(Lw *lw, TlVal src, const TlLayout *l)
     if (t)
         return t;
     TlOpcode c = o ? tl_opn(lw->ir, o)->code : TL_OP_NONE;
-    if (c == TL_OP_NONE || c == TL_OP_for || c == TL_OP_if || c == TL_OP_while || c == TL_OP_dot || c == TL_OP_reduce) {
+    if (c == TL_OP_NONE || c == TL_OP_for || c == TL_OP_if || c == TL_OP_while || c == TL_OP_dot ||
+        c == TL_OP_reduce) {
         /* made in one layout: convert */
         LwVal *v = lw_val(lw, src);
         for (uint32_t i = 0; v && i < v->nlay && !t; i++)
@@ -373,11 +378,13 @@ lw_tile(Lw *lw, TlVal src, const TlLayout *l)
     else if (c == TL_OP_broadcast || c == TL_OP_expand_dims || c == TL_OP_trans || c == TL_OP_reshape)
         t = renamed(lw, o, l);
     else
-        lw_fail(lw, o, TL_E_INTERNAL, "value of '%s' is asked for in a layout it was not made in", tl_op_row(c)->name);
+        lw_fail(lw, o, TL_E_INTERNAL, "value of '%s' is asked for in a layout it was not made in",
+                tl_op_row(c)->name);
     return t && lw_set_tile(lw, src, t) ? t : NULL;
 }
 
-/* A load from global memory in layout l: registers along memory first, so that vectors are wide, then back. */
+/* A load from global memory in layout l: registers along memory first, so that vectors are wide, then back.
+ */
 static LwTile *
 global_load(Lw *lw, TlOp o, const TlLayout *l)
 {

@@ -1,10 +1,11 @@
-/* promote.c - pass "promote": every operand of a dot becomes a shared tile, or a value made of shared tiles alone.
+/* promote.c - pass "promote": every operand of a dot becomes a shared tile, or a value made of shared tiles
+ * alone.
  *
  * requires: tile level, grid loops gone.   keeps: meaning.   breaks: nothing.
  *
- * An operand that comes from global memory (also through element-wise operations) or from another dot is stored into a
- * new shared tile just before the dot, so that a dot of global slices is the same program as one with shared tiles
- * written by hand. An operand computed from shared tiles only is computed on fragments.
+ * An operand that comes from global memory (also through element-wise operations) or from another dot is
+ * stored into a new shared tile just before the dot, so that a dot of global slices is the same program as
+ * one with shared tiles written by hand. An operand computed from shared tiles only is computed on fragments.
  */
 #include "pass/pass.h"
 
@@ -82,7 +83,8 @@ stage_value(Promote *p, TlBuilder *at, TlVal v, uint32_t f)
     TlTypeInfo t = *tl_vtype(ir, v);
     t.kind = TL_TY_SHARED;
     TlType ty = tl_type(ir, &t);
-    TlBuilder top = {ir, ir->kernels.data[p->k].body, tl_blockn(ir, ir->kernels.data[p->k].body)->first, at->loc};
+    TlBuilder top = {ir, ir->kernels.data[p->k].body, tl_blockn(ir, ir->kernels.data[p->k].body)->first,
+                     at->loc};
     TlVal sh = ty ? tl_build1t(&top, TL_OP_alloc_shared, ty, 0) : 0;
     TlOp s = sh ? tl_build(at, TL_OP_store, (TlVal[]){sh, v}, 2, NULL, 0) : 0;
     if (!s || !tl_attr_set_str(ir, s, "dims", "") || !tl_map_put(&p->done, key, sh))

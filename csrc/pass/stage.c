@@ -1,11 +1,12 @@
-/* stage.c - pass "stage": a loop whose shared tiles are long in k walks them in parts, so that two workgroups fit into
- * the LDS of a compute unit (or the tiles fit at all).
+/* stage.c - pass "stage": a loop whose shared tiles are long in k walks them in parts, so that two workgroups
+ * fit into the LDS of a compute unit (or the tiles fit at all).
  *
- * requires: promote.   keeps: meaning (sums over k may be associated otherwise).   breaks: shapes of shared tiles.
+ * requires: promote.   keeps: meaning (sums over k may be associated otherwise).   breaks: shapes of shared
+ * tiles.
  *
- * A loop qualifies when it copies [.., k : k + C] slices into whole shared tiles used only by its dots, its step is C
- * and its induction variable moves k one to one. Then C becomes C / parts everywhere and the step with it; the end is
- * rounded up to whole old steps unless it lies at or past the end of every tensor's k.
+ * A loop qualifies when it copies [.., k : k + C] slices into whole shared tiles used only by its dots, its
+ * step is C and its induction variable moves k one to one. Then C becomes C / parts everywhere and the step
+ * with it; the end is rounded up to whole old steps unless it lies at or past the end of every tensor's k.
  */
 #include "pass/pass.h"
 
@@ -63,7 +64,8 @@ tree_fits(Stage *s, TlVal v, uint32_t kdim, int depth)
     if (n.code == TL_OP_load) {
         const TlTypeInfo bt = *tl_vtype(ir, n.in[0]);
         const char *d = tl_attr_str(ir, o, "dims", "");
-        if (bt.kind != TL_TY_BUF || strcmp(d, "ss") || tl_attr(ir, o, "steps") || !is_iv_plus(ir, n.in[1 + kdim], s->iv))
+        if (bt.kind != TL_TY_BUF || strcmp(d, "ss") || tl_attr(ir, o, "steps") ||
+            !is_iv_plus(ir, n.in[1 + kdim], s->iv))
             return false;
         /* does the loop run to the end of this k? */
         int64_t ub;
@@ -176,7 +178,8 @@ parts_for(Stage *s)
     uint64_t lanes = (uint64_t)(waves ? waves : s->acc_elems >= 32768 ? 8 : 4) * t->wave;
     uint64_t budget = s->acc_elems / lanes > 64 ? t->lds_max : t->lds_max / 2;
     uint32_t parts = 1;
-    while (s->cap / parts > 16 && (s->bytes / parts > budget || (uint64_t)s->cap / parts * s->minor_bytes > 256))
+    while (s->cap / parts > 16 &&
+           (s->bytes / parts > budget || (uint64_t)s->cap / parts * s->minor_bytes > 256))
         parts *= 2;
     return parts;
 }
