@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TORCH_STAMP := $(VENV)/.stamp-torch-$(subst /,_,$(subst =,_,$(TORCH)))
 PARTS := core llvm sim tools testlib
 
-.PHONY: all build demo test lint bench sanitize sanitize-test system-packages $(PARTS) clean
+.PHONY: all build demo test lint format bench sanitize sanitize-test system-packages $(PARTS) clean
 all: build
 
 # ---- set-up: Debian packages, the virtual environment, Python packages ------------------------------------------
@@ -75,6 +75,10 @@ lint: $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
 	clang-format-22 --dry-run -Werror $(C_SOURCES)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+format: $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
+	clang-format-22 -i $(C_SOURCES)
+	$(VENV)/bin/ruff check -q --fix . ; $(VENV)/bin/ruff format -q .
 
 bench: build $(VENV)/.stamp-bench
 	$(PY) benchmarks/run.py

@@ -1,6 +1,6 @@
 /* fake_hip.c - a HIP library that keeps what it is given and runs nothing. For the runtime's tests.
- * -DNO_DEVICE: a ROCm runtime without a GPU. -DLACKS_LAUNCH: not all functions. -DGET_PROC: symbols through hipGetProcAddress only.
- * -DPRIVATE: the simulator's own rows too. */
+ * -DNO_DEVICE: a ROCm runtime without a GPU. -DLACKS_LAUNCH: not all functions. -DGET_PROC: symbols through
+ * hipGetProcAddress only. -DPRIVATE: the simulator's own rows too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,10 @@ hipGetDevicePropertiesR0600(void *p, int d)
 API const char *
 hipGetErrorName(int e)
 {
-    return e == 100 ? "hipErrorNoDevice" : e == 700 ? "hipErrorIllegalAddress" : e == 209 ? "hipErrorNoBinaryForGpu" : "hipSuccess";
+    return e == 100   ? "hipErrorNoDevice"
+           : e == 700 ? "hipErrorIllegalAddress"
+           : e == 209 ? "hipErrorNoBinaryForGpu"
+                      : "hipSuccess";
 }
 API const char *
 hipGetErrorString(int e)
@@ -149,14 +152,15 @@ hipModuleGetFunction(void **f, void *m, const char *name)
 }
 #ifndef LACKS_LAUNCH
 API int
-hipModuleLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned lds,
-                      void *stream, void **params, void **extra)
+hipModuleLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                      unsigned lds, void *stream, void **params, void **extra)
 {
     (void)f;
     (void)params;
     fake.launches++;
     fake.kernarg_size = *(size_t *)extra[3];
-    memcpy(fake.kernarg, extra[1], fake.kernarg_size < sizeof fake.kernarg ? fake.kernarg_size : sizeof fake.kernarg);
+    memcpy(fake.kernarg, extra[1],
+           fake.kernarg_size < sizeof fake.kernarg ? fake.kernarg_size : sizeof fake.kernarg);
     fake.grid[0] = gx;
     fake.grid[1] = gy;
     fake.grid[2] = gz;
@@ -179,10 +183,24 @@ hipGetProcAddress(const char *name, void **fn, int version, uint64_t flags, int 
         void *fn;
     } rows[] = {
 #define R(x) {#x, (void *)x}
-        R(hipInit), R(hipGetDeviceCount), R(hipGetDevice), R(hipSetDevice), R(hipGetDevicePropertiesR0600),
-        R(hipGetErrorName), R(hipGetErrorString), R(hipGetLastError), R(hipDeviceSynchronize), R(hipStreamSynchronize),
-        R(hipMalloc), R(hipFree), R(hipMemcpy), R(hipMemset), R(hipModuleLoadData), R(hipModuleUnload),
-        R(hipModuleGetFunction), R(hipModuleLaunchKernel)};
+        R(hipInit),
+        R(hipGetDeviceCount),
+        R(hipGetDevice),
+        R(hipSetDevice),
+        R(hipGetDevicePropertiesR0600),
+        R(hipGetErrorName),
+        R(hipGetErrorString),
+        R(hipGetLastError),
+        R(hipDeviceSynchronize),
+        R(hipStreamSynchronize),
+        R(hipMalloc),
+        R(hipFree),
+        R(hipMemcpy),
+        R(hipMemset),
+        R(hipModuleLoadData),
+        R(hipModuleUnload),
+        R(hipModuleGetFunction),
+        R(hipModuleLaunchKernel)};
     (void)flags;
     (void)status;
     *fn = NULL;
@@ -196,8 +214,8 @@ hipGetProcAddress(const char *name, void **fn, int version, uint64_t flags, int 
 #endif
 #ifdef PRIVATE
 uint64_t
-tlsim_register(const void *data, uint32_t ndim, const int64_t *shape, const int64_t *strides, uint32_t itemsize,
-               const char *name)
+tlsim_register(const void *data, uint32_t ndim, const int64_t *shape, const int64_t *strides,
+               uint32_t itemsize, const char *name)
 {
     uint32_t i = fake.registered++ % 8;
     fake.alive++;
