@@ -541,7 +541,7 @@ def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
             if p.buffer.dims is None:
                 raise TypeError(f"tl.compile({d.name}): the rank of {p.name} is open; give like=(...)")
             dims = tuple(x if isinstance(x, int) else -1 for x in p.buffer.dims)
-            key.append(("buffer", dtype.elem, dims, (-1,) * len(dims), min(16, dtype.itemsize), 0))
+            key.append(("buffer", dtype.elem, dims, (-1,) * len(dims), min(16, dtype.itemsize), 4))
         elif p.kind == "scalar":
             assert isinstance(p.dtype, DType)
             key.append(("scalar", p.dtype.elem))

@@ -219,7 +219,8 @@ class MemoryMixin(ArithMixin):
 
     def _fit(self, mem: Any, shape: tuple[int, ...], value: Any) -> Any:
         have = getattr(value, "shape", ())
-        if have and (len(have) > len(shape) or self.broadcast_shapes(have, shape, "a store") != shape):
+        pairs = list(zip(reversed(have), reversed(shape)))
+        if len(have) > len(shape) or any(m not in (1, n) for m, n in pairs):
             self.fail(
                 f"a tile of shape {have} does not fit the {shape or 'scalar'} slice of {mem.describe()}",
                 "the value must have the slice's shape or broadcast to it",
