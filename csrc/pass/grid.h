@@ -112,6 +112,7 @@ typedef struct Gr {
     uint32_t m, n; /* group axes of dots */
     int64_t kcap;
     TL_VEC(GrForward) fwd;
+    TL_VEC(TlOp) scalar_loads; /* around the loops */
     bool serial;
     const char *why; /* serial: the reason and its place */
     TlLoc why_loc;

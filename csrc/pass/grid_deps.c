@@ -120,7 +120,7 @@ gr_collect(Gr *g)
         bool in = false, scalar = n.nres == 1 && tl_vtype(g->ir, n.res[0])->kind != TL_TY_TILE;
         if (n.code == TL_OP_grid) {
             bool ok = true;
-            uint32_t first = g->naxes, axes = 0;
+            uint32_t axes = 0;
             for (uint32_t i = 0; ok && i < n.nin; i++) {
                 TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
                 if (g->naxes == GR_MAX_AXES)
@@ -130,7 +130,6 @@ gr_collect(Gr *g)
                 ok = tl_map_put(&g->axis_of, arg, g->naxes);
                 axes |= 1u << g->naxes++;
             }
-            (void)first;
             if (!ok || !collect_block(g, n.region[0], o, axes))
                 return false;
             continue;
@@ -141,6 +140,8 @@ gr_collect(Gr *g)
             gr_serial(g, o, "a grid loop stands inside another kind of loop or branch");
             continue;
         }
+        if (scalar && n.code == TL_OP_load && !tl_vec_push(g->arena, &g->scalar_loads, o))
+            return false;
         bool pure = tl_op_row(n.code)->traits & TL_T_PURE && n.code != TL_OP_program_id &&
                     n.code != TL_OP_num_programs;
         if (!(scalar && (pure || n.code == TL_OP_load)) && n.code != TL_OP_assert &&
@@ -372,6 +373,12 @@ check_pair(Gr *g, const GrStmt *s, const GrStmt *t)
 static bool
 check_alias(Gr *g)
 {
+    for (uint32_t i = 0; i < g->stmts.len; i++)
+        for (uint32_t j = 0; j < g->scalar_loads.len; j++) {
+            TlVal w = g->stmts.data[i].w.buf, x = tl_opn(g->ir, g->scalar_loads.data[j])->in[0];
+            if (x == w || !((tl_vtype(g->ir, w)->flags | tl_vtype(g->ir, x)->flags) & TL_BUF_NOALIAS))
+                return gr_serial(g, g->stmts.data[i].op, "a scalar is read from a tensor that the loops write");
+        }
     for (uint32_t i = 0; i < g->stmts.len; i++)
         for (uint32_t j = 0; j < g->stmts.len; j++)
             for (uint32_t r = 0; r <= g->stmts.data[j].reads.len; r++) {

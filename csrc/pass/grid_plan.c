@@ -445,6 +445,10 @@ statement(Gr *g, uint32_t stmt)
 bool
 gr_emit(Gr *g)
 {
+    GrSpace none = {0};
+    for (uint32_t a = 0; a < g->naxes; a++) /* an extent may have been computed inside another loop */
+        if (!(g->axis[a].extent = gr_index(g, &none, g->axis[a].extent)))
+            return false;
     for (uint32_t a = 0; a < g->ngroup; a++)
         g->group[a] = (GrGroupAxis){.extent = g->axis[g->stmts.data[0].map[a]].extent};
     find_dots(g);
