@@ -62,6 +62,7 @@ typedef struct HipDevice {
     hipError_t sticky;
     char gcn_arch[64]; /* "gfx942:sramecc+:xnack-" */
     uint32_t flags;
+    pthread_mutex_t lock; /* around a launch and what is read of it afterwards */
     /* statistics of the last launch (tlsim_last_stats) */
     SimStats stats;
     bool stats_on;
@@ -100,8 +101,8 @@ hipError_t sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t bl
 
 /* ---- hip_report.c ---- */
 
-/* After a faulted launch: the reports to stderr (unless quiet) and to the file that TILELANG_SIM_REPORT
- * names. */
+/* After a faulted launch: the reports go to stderr (unless quiet), to the file that TILELANG_SIM_REPORT
+ * names, and are kept as this thread's last report. NULL: the launch was clean, the thread has none. */
 void sim_hip_tell(SimDevice *d, bool quiet);
 
 #define RETURN(e) return sim_hip_result(e)

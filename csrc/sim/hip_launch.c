@@ -119,18 +119,23 @@ begin_stats(HipDevice *d, SimKernel *k)
 static hipError_t
 launch(HipDevice *d, HipFunction *f, SimLaunch *l)
 {
+    pthread_mutex_lock(&d->lock);
     l->kernel = f->kernel;
     l->stats = begin_stats(d, f->kernel);
     SimStatus st = sim_device_launch(d->sim, l);
     hipError_t e = status_code(d->sim, st);
-    if (st != SIM_FAULTED)
-        return e;
-    bool synchronous = sim_mem_arrays(d->sim->mem) != 0;
-    sim_hip_tell(d->sim, synchronous);
-    if (synchronous)
-        return e;
-    d->sticky = e;
-    return hipSuccess;
+    if (st == SIM_FAULTED) {
+        bool synchronous = sim_mem_arrays(d->sim->mem) != 0;
+        sim_hip_tell(d->sim, synchronous);
+        if (!synchronous) {
+            d->sticky = e;
+            e = hipSuccess;
+        }
+    } else {
+        sim_hip_tell(NULL, true);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return e;
 }
 
 hipError_t

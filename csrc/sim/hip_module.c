@@ -208,8 +208,10 @@ hipModuleUnload(void *module)
     if (!sim_hip_handle_remove(module, HANDLE_MODULE))
         RETURN(hipErrorInvalidHandle);
     HipDevice *d = sim_hip_device(m->h.device);
+    pthread_mutex_lock(&d->lock);
     if (d->stats_image == m->image)
         d->stats_image = NULL;
+    pthread_mutex_unlock(&d->lock);
     for (HipFunction *f = m->functions, *next; f; f = next) {
         next = f->next;
         sim_hip_handle_remove(f, HANDLE_FUNCTION);

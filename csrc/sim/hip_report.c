@@ -126,21 +126,43 @@ give(TlText *t, char *buf, size_t cap)
     return n;
 }
 
+/* Each thread's last report: a launch is over when its call returns, so the thread that asks is the one that
+ * launched. */
+static pthread_key_t last_key;
+static pthread_once_t last_once = PTHREAD_ONCE_INIT;
+
+static void
+make_key(void)
+{
+    pthread_key_create(&last_key, free);
+}
+
+static void
+keep_last(const char *json)
+{
+    pthread_once(&last_once, make_key);
+    char *old = pthread_getspecific(last_key), *copy = NULL;
+    if (!old && !json)
+        return;
+    if (json) {
+        size_t n = strlen(json) + 1;
+        if ((copy = malloc(n)))
+            memcpy(copy, json, n);
+    }
+    pthread_setspecific(last_key, copy);
+    free(old);
+}
+
 size_t
 tlsim_last_report(char *buf, size_t cap)
 {
-    HipDevice *d = sim_hip_device(sim_hip_current());
-    TlArena a;
-    TlText t;
-    tl_arena_init(&a, NULL);
-    tl_text_init(&t, &a);
-    if (d)
-        put_reports(&t, d->sim);
-    else
-        tl_text_puts(&t, "[]");
-    size_t n = give(&t, buf, cap);
-    tl_arena_free(&a);
-    return n;
+    pthread_once(&last_once, make_key);
+    const char *json = pthread_getspecific(last_key);
+    if (!json)
+        json = "[]";
+    if (buf && cap)
+        snprintf(buf, cap, "%s", json);
+    return strlen(json);
 }
 
 void
@@ -149,6 +171,10 @@ sim_hip_tell(SimDevice *d, bool quiet)
     const char *path = getenv("TILELANG_SIM_REPORT");
     TlArena a;
     TlText t, json;
+    if (!d) {
+        keep_last(NULL);
+        return;
+    }
     tl_arena_init(&a, NULL);
     tl_text_init(&t, &a);
     tl_text_init(&json, &a);
@@ -157,9 +183,10 @@ sim_hip_tell(SimDevice *d, bool quiet)
     if (t.data && !t.failed)
         fprintf(stderr, "tilelang simulator: %u fault%s\n%s", d->nreports, d->nreports == 1 ? "" : "s",
                 t.data);
+    put_reports(&json, d);
+    keep_last(json.failed ? NULL : json.data);
     if (path && *path) {
         FILE *f = fopen(path, "a");
-        put_reports(&json, d);
         if (f && json.data && !json.failed)
             fprintf(f, "%s\n", json.data);
         if (f)
@@ -231,6 +258,7 @@ tlsim_last_stats(char *buf, size_t cap)
     tl_arena_init(&a, NULL);
     tl_text_init(&t, &a);
     if (d) {
+        pthread_mutex_lock(&d->lock);
         const SimStats *s = &d->stats;
         tl_text_printf(&t,
                        "{\"launches\": %" PRIu64 ", \"instructions\": %" PRIu64
@@ -248,6 +276,7 @@ tlsim_last_stats(char *buf, size_t cap)
         if (s->pc_counts && d->stats_image)
             put_counts(&t, d);
         tl_text_puts(&t, "}");
+        pthread_mutex_unlock(&d->lock);
     } else {
         tl_text_puts(&t, "{}");
     }

@@ -79,6 +79,10 @@ start_devices(void)
             fprintf(stderr, "tilelang simulator: %s\n", why);
             continue;
         }
+        if (pthread_mutex_init(&d->lock, NULL)) {
+            sim_device_free(d->sim);
+            continue;
+        }
         d->stats_on = stats && *stats && *stats != '0';
         snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
         state.ndev++;
