@@ -187,7 +187,7 @@ run(TlArena *arena, const Args *a)
     uint32_t kernels = ok ? ir.kernels.len : 0, done = 0;
     for (TlKernelId k = 1; ok && k < kernels; k++)
         if (!a->kernel || strcmp(tl_str(&ir.strs, tl_kerneln(&ir, k)->name), a->kernel) == 0) {
-            if (done++)
+            if (done++ && strcmp(a->emit, "tir") == 0)
                 tl_text_puts(&out, "\n");
             ok = one_kernel(&ir, k, a, &dump, &out);
         }
