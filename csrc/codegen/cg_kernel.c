@@ -219,6 +219,21 @@ goes_on(Cg *g, LLVMValueRef x, LLVMValueRef upper, LLVMValueRef step, bool sign)
     return LLVMBuildSelect(g->b, rising, up, down, "");
 }
 
+/* There is no scalar "less" of 64 bits, but "not equal": for a step that is a power of two the value at which
+ * the loop ends is known beforehand. NULL: test as usual. */
+static LLVMValueRef
+exact_end(Cg *g, LLVMValueRef lower, LLVMValueRef upper, LLVMValueRef step)
+{
+    LLVMTypeRef t = LLVMTypeOf(step);
+    if (LLVMGetIntTypeWidth(t) != 64 || !LLVMIsConstant(step))
+        return NULL;
+    int64_t s = LLVMConstIntGetSExtValue(step);
+    if (s <= 0 || (s & (s - 1)))
+        return NULL;
+    LLVMValueRef n = LLVMBuildAdd(g->b, LLVMBuildSub(g->b, upper, lower, ""), cg_int(t, s - 1), "");
+    return LLVMBuildAdd(g->b, lower, LLVMBuildAnd(g->b, n, cg_int(t, -s), ""), "");
+}
+
 /* A branch that is decided now leaves no dead edge behind (nothing after us would clean it up cheaply). */
 static bool
 known(LLVMValueRef cond, bool *value)
@@ -250,6 +265,7 @@ for_loop(Cg *g, TlOp o)
         return cg_fail(g, TL_E_VALUE, "a step of 0");
     LLVMBasicBlockRef loop = new_block(g, ""), done = new_block(g, ""), from = here(g);
     LLVMValueRef enter = goes_on(g, v[0], v[1], v[2], sign);
+    LLVMValueRef end = exact_end(g, v[0], v[1], v[2]);
     bool decided = known(enter, &taken);
     if (decided)
         LLVMBuildBr(g->b, taken ? loop : done);
@@ -262,7 +278,9 @@ for_loop(Cg *g, TlOp o)
     cg_debug_loc(g, tl_opn(g->ir, o)->loc);
     LLVMBasicBlockRef latch = here(g);
     next[0] = LLVMBuildAdd(g->b, phi[0], v[2], "");
-    LLVMBuildCondBr(g->b, goes_on(g, next[0], v[1], v[2], sign), loop, done);
+    LLVMValueRef again =
+        end ? LLVMBuildICmp(g->b, LLVMIntNE, next[0], end, "") : goes_on(g, next[0], v[1], v[2], sign);
+    LLVMBuildCondBr(g->b, again, loop, done);
     if (taken) {
         incoming(phi, v, 1, from);
         incoming(phi + 1, v + 3, n, from);

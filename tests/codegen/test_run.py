@@ -66,6 +66,23 @@ def test_for_with_uniform_bounds(dev, lo: int, hi: int, step: int, constant: boo
     assert (got == want).all(), (got[:4], want)
 
 
+@pytest.mark.parametrize(
+    "lo, hi, step", [(0, 10, 1), (3, 3, 1), (5, 2, 4), (-7, 9, 4), (-7, 10, 4), (1, 100, 32), (0, 9, 3)]
+)
+def test_for_with_64_bits(dev, lo: int, hi: int, step: int) -> None:
+    body = f"""%step = const {{value = {step}}} : i64
+    %z = const {{value = 0}} : i64
+    %s = for %lo, %hi, %step, %z (%i : i64, %a : i64) {{
+      %h = const {{value = 1000}} : i64
+      %b = add %a, %i : i64
+      %c = add %b, %h : i64
+      yield %c
+    }} : i64
+    %x = cast %s : i32"""
+    got = run(dev, body, "%lo : i64, %hi : i64", (np.int64(lo), np.int64(hi)))
+    assert (got == sum(i + 1000 for i in range(lo, hi, step))).all()
+
+
 def test_for_with_bounds_of_each_lane(dev) -> None:
     """Nested, different trip counts in the lanes, 64-bit induction variable outside."""
     got = run(
