@@ -16,6 +16,9 @@ typedef struct Parser {
     TlIr *ir;
     const char *p, *end, *line_start;
     uint32_t line, file;
+    const char *loc_file; /* newest file name of a loc, as written: most are like the one before */
+    size_t loc_file_len;
+    uint32_t loc_file_id;
     bool locs; /* operations without loc(...) get the place in this text */
     uint32_t depth;
     TlKernelId kernel, first_kernel;
@@ -470,22 +473,41 @@ attributes(Parser *p, TlOp o)
     return expect(p, '}');
 }
 
+/* "name" of a loc. */
+static bool
+loc_file(Parser *p, uint32_t *id)
+{
+    TlStr file;
+    const char *s = p->p;
+    if (p->loc_file && (size_t)(p->end - s) > p->loc_file_len &&
+        memcmp(s, p->loc_file, p->loc_file_len) == 0) {
+        p->p += p->loc_file_len;
+        *id = p->loc_file_id;
+        return true;
+    }
+    if (!quoted(p, &file))
+        return false;
+    const char *name = tl_str(&p->ir->strs, file);
+    *id = *name ? tl_diag_file(p->ir->diag, name) : 0;
+    p->loc_file = s;
+    p->loc_file_len = (size_t)(p->p - s);
+    p->loc_file_id = *id;
+    return true;
+}
+
 static bool
 location(Parser *p, TlLoc *l)
 {
-    TlStr file;
     if (!accept_word(p, "loc"))
         return true;
     if (!expect(p, '(') || peek(p) != '"')
         return fail(p, "expected a file name");
-    if (!quoted(p, &file) || !expect(p, ':') || !integer_u32(p, &l->line) || !expect(p, ':') ||
+    if (!loc_file(p, &l->file) || !expect(p, ':') || !integer_u32(p, &l->line) || !expect(p, ':') ||
         !integer_u32(p, &l->col))
         return false;
     l->end_col = 0;
     if (accept(p, '-') && !integer_u32(p, &l->end_col))
         return false;
-    const char *name = tl_str(&p->ir->strs, file);
-    l->file = *name ? tl_diag_file(p->ir->diag, name) : 0;
     return expect(p, ')');
 }
 

@@ -71,18 +71,22 @@ put_float(TlText *out, double v)
 static void
 put_quoted(TlText *out, const char *s)
 {
+    const char *run = s;
     tl_text_put(out, "\"", 1);
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
+        if (c != '"' && c != '\\' && c >= 32 && c != 127)
+            continue;
+        tl_text_put(out, run, (size_t)(s - run));
         if (c == '"' || c == '\\')
             tl_text_printf(out, "\\%c", c);
         else if (c == '\n')
             tl_text_puts(out, "\\n");
-        else if (c < 32 || c == 127)
-            tl_text_printf(out, "\\x%02x", c);
         else
-            tl_text_put(out, s, 1);
+            tl_text_printf(out, "\\x%02x", c);
+        run = s + 1;
     }
+    tl_text_put(out, run, (size_t)(s - run));
     tl_text_put(out, "\"", 1);
 }
 
