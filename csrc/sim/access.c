@@ -275,6 +275,18 @@ sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd)
         }
         return;
     }
+    if (nd == 2) {
+        for (uint32_t l = 0; l < LANES; l += 4) {
+            __m128i a = _mm_loadl_epi64((const __m128i *)P8(l)),
+                    b = _mm_loadl_epi64((const __m128i *)P8(l + 1)),
+                    c = _mm_loadl_epi64((const __m128i *)P8(l + 2)),
+                    d = _mm_loadl_epi64((const __m128i *)P8(l + 3));
+            __m128i x = _mm_unpacklo_epi32(a, b), y = _mm_unpacklo_epi32(c, d);
+            _mm_storeu_si128((__m128i *)(rows + l), _mm_unpacklo_epi64(x, y));
+            _mm_storeu_si128((__m128i *)(rows + 64 + l), _mm_unpackhi_epi64(x, y));
+        }
+        return;
+    }
 #endif
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t t[4];
@@ -332,6 +344,13 @@ sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint3
         return;
     }
 #endif
+    if (nd == 1) {
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            memcpy((void *)(uintptr_t)ptr[l], rows + l, 4);
+        }
+        return;
+    }
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), t[4];
         for (uint32_t k = 0; k < nd; k++)

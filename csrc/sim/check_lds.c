@@ -104,8 +104,9 @@ mark_word(SimWave *w, const SimRec *r, uint32_t at, uint32_t lane, bool write)
     } else if (LIKELY(wr == 0 || wr == me)) {
         if (rd == me || rd == ~UINT64_C(0))
             return true;
-        if (rd == 0) {
-            memcpy(g->lds_rd + at, &me, 8);
+        if (rd == 0 || rd == spread((uint8_t)rd)) { /* the first reader, or another one after one wave */
+            uint64_t v = rd ? ~UINT64_C(0) : me;
+            memcpy(g->lds_rd + at, &v, 8);
             return true;
         }
     }
@@ -266,8 +267,7 @@ sim_chk_barrier(SimGroup *g)
             continue;
         for (uint32_t k = 1; k <= n; k++) {
             const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
-            uint32_t done = p->kind == PEND_VM     ? c->vm_done
-                            : c->lds_done;
+            uint32_t done = p->kind == PEND_VM ? c->vm_done : c->lds_done;
             if (p->kind == PEND_NONE || (int32_t)(p->seq - done) <= 0)
                 continue;
             uint8_t *sh = p->write ? g->lds_wr : g->lds_rd;
@@ -315,6 +315,29 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
     if (!init)
         return;
     uint32_t nd = (bytes + 3) / 4, step = TL_MIN(bytes, 4u);
+    uint64_t any = 0;
+    for (uint32_t d = 0; d < nd; d++)
+        any |= c->vp[src + d];
+    if (!(any & exec)) {
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint8_t *p = init + addr[__builtin_ctzll(m)];
+            static const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+            switch (bytes) {
+            case 16:
+                memcpy(p, ones, 16);
+                break;
+            case 8:
+                memcpy(p, ones, 8);
+                break;
+            case 4:
+                memcpy(p, ones, 4);
+                break;
+            default:
+                memset(p, 1, bytes);
+            }
+        }
+        return;
+    }
     for (uint32_t d = 0; d < nd; d++) {
         uint64_t p = c->vp[src + d];
         for (uint64_t m = exec; m; m &= m - 1) {
@@ -325,7 +348,8 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
 }
 
 void
-sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool swap)
+sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                        bool swap)
 {
     const SimChk *c = w->chk;
     if (swap) {

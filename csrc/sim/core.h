@@ -299,6 +299,12 @@ struct SimWave {
     uint64_t live_exec; /* lanes that exist */
 };
 
+typedef struct SimBankEntry { /* conflict cycles of one pattern of addresses, by distance from the first lane
+                               */
+    uint64_t exec, cycles;
+    uint32_t bytes, write, dist[64];
+} SimBankEntry;
+
 struct SimGroup {
     TlAlloc alloc;
     const SimLaunchInfo *info;
@@ -317,6 +323,7 @@ struct SimGroup {
     uint64_t rng;          /* 0: waves in order */
     uint8_t *scratch_init; /* one byte a byte: 1 = written */
     uint32_t epoch;        /* barriers passed */
+    SimBankEntry banks[64];
     bool ended;            /* by a fault */
     bool own_exec;         /* sim_exec_bytes */
     SimFault *capture;
@@ -445,8 +452,7 @@ bool sim_build_ds(SimBuild *b);
 bool sim_build_vmem(SimBuild *b);
 
 struct SimAcc;
-void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct SimAcc *a, bool write,
-                   bool pair);
+void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct SimAcc *a, bool write);
 
 /* ---- checked variant
  * --------------------------------------------------------------------------------------------------- */
@@ -464,7 +470,8 @@ uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint
 /* Definedness of LDS bytes after a store of rows from src on. */
 void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes);
 /* The same after an atomic: undefined data makes the bytes undefined; a swap also defines them. */
-void sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool swap);
+void sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                             bool swap);
 /* A load straight to LDS: marks as written in flight. */
 bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                      const uint64_t *undef);

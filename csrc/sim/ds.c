@@ -14,28 +14,27 @@ static uint64_t
 ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t exec, uint32_t *addr, bool *go)
 {
     const uint32_t *va = ROW(w, r->src[0].idx);
-    uint32_t off = op->off[k], n = op->acc.bytes, size = w->g->lds_bytes, bad = 0;
+    uint32_t off = op->off[k], n = op->acc.bytes, size = w->g->lds_bytes, sign = 0, low = 0;
     const uint32_t *m = exec_mask(w, exec);
-    uint64_t limit = size >= n ? size - n + 1 : 0; /* first address that does not fit */
+    uint32_t last = size - n; /* highest address that fits, when any does */
+    bool strict = op->naddr == 2 || op->acc.atom;
+    *go = true;
+    /* sign: some lane's address is above `last`, or so large that the sum might wrap */
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t a = va[l] + off;
+        addr[l] = a;
+        sign |= ((last - a) | a | va[l]) & m[l];
+        low |= a & m[l];
+    }
+    if (LIKELY(size >= n && !(sign >> 31) && !(strict && (low & (n - 1)))))
+        return exec;
+    uint64_t odd = 0, limit = size >= n ? (uint64_t)last + 1 : 0;
     for (uint32_t l = 0; l < LANES; l++) {
         uint64_t a = (uint64_t)va[l] + off;
         addr[l] = a < limit ? (uint32_t)a : UINT32_MAX;
-        bad |= (a >= limit ? 1u : 0u) & m[l];
+        odd |= (uint64_t)(strict && (a & (n - 1)) != 0) << l;
     }
-    *go = true;
-    bool strict = op->naddr == 2 || op->acc.atom;
-    uint64_t odd = 0;
-    if (strict) {
-        uint32_t any = 0;
-        for (uint32_t l = 0; l < LANES; l++)
-            any |= addr[l] & m[l] & (n - 1);
-        if (any && !bad)
-            for (uint32_t l = 0; l < LANES; l++)
-                odd |= (uint64_t)((addr[l] & (n - 1)) != 0) << l;
-        odd &= exec;
-    }
-    if (LIKELY(!bad && !odd))
-        return exec;
+    odd &= exec;
     uint64_t out = 0;
     for (uint32_t l = 0; l < LANES; l++)
         out |= (uint64_t)(addr[l] == UINT32_MAX) << l;
@@ -77,6 +76,10 @@ body_ds_load(SimWave *w, const SimRec *r)
         return NEXT(r);
     uint32_t addr[64], rows[8 * 64], nd = op->acc.dwords;
     uint64_t ptr[64];
+    /* straight into the registers: all lanes, whole dwords, the address row not overwritten before its last
+     * use */
+    bool direct = exec == ~UINT64_C(0) && op->acc.kind == ACC_DWORDS &&
+                  (op->naddr == 1 || (uint32_t)(r->src[0].idx - r->dst) >= nd);
     for (uint32_t k = 0; k < op->naddr; k++) {
         bool go;
         uint64_t ok = ds_addresses(w, r, op, k, exec, addr, &go);
@@ -90,23 +93,18 @@ body_ds_load(SimWave *w, const SimRec *r)
                 undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, TL_MIN(op->acc.bytes, 4u), d);
         }
         if (w->stats)
-            sim_lds_stats(w, addr, ok, &op->acc, false, op->naddr == 2);
-        uint32_t *out = rows + (size_t)k * nd * LANES;
-        if (op->naddr == 1 && op->acc.kind == ACC_DWORDS && exec == ~UINT64_C(0) && !op->acc.d16) {
-            sim_load_dwords(ROW(w, r->dst), ptr, nd); /* the address row has been read already */
-            out = NULL;
-        } else if (op->acc.kind == ACC_DWORDS) {
+            sim_lds_stats(w, addr, ok, &op->acc, false);
+        uint32_t *out = (direct ? ROW(w, r->dst) : rows) + (size_t)k * nd * LANES;
+        if (op->acc.kind == ACC_DWORDS)
             sim_load_dwords(out, ptr, nd);
-        } else {
+        else
             sim_load_narrow(out, ptr, (AccKind)op->acc.kind);
-        }
-        if (!out)
-            goto done;
     }
-    SimAcc all = op->acc;
-    all.dwords = (uint8_t)(nd * op->naddr);
-    sim_write_back(w, &all, exec, r->dst, rows);
-done:
+    if (!direct) {
+        SimAcc all = op->acc;
+        all.dwords = (uint8_t)(nd * op->naddr);
+        sim_write_back(w, &all, exec, r->dst, rows);
+    }
     if (w->chk) {
         SimAcc a2 = op->acc;
         a2.dwords = (uint8_t)(nd * op->naddr);
@@ -136,7 +134,7 @@ body_ds_store(SimWave *w, const SimRec *r)
             sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes);
         }
         if (w->stats)
-            sim_lds_stats(w, addr, ok, &op->acc, true, op->naddr == 2);
+            sim_lds_stats(w, addr, ok, &op->acc, true);
         if (op->acc.kind == ACC_DWORDS)
             sim_store_dwords(data, ptr, ok, op->acc.dwords);
         else
@@ -170,7 +168,7 @@ body_ds_atomic(SimWave *w, const SimRec *r)
         if (w->chk)
             sim_chk_lds_atomic_data(w, r->src[q].idx, addr, ok, n, op->acc.atom == AT_SWAP);
         if (w->stats)
-            sim_lds_stats(w, addr, ok, &op->acc, true, op->naddr == 2);
+            sim_lds_stats(w, addr, ok, &op->acc, true);
         for (uint64_t m = ok; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
             uint64_t old = 0, a = d0[l], b = d1[l];
@@ -300,20 +298,15 @@ phase_lanes(uint32_t bytes, bool write, uint32_t p)
     return p < 8 ? b128[p & 3] << (p < 4 ? 0 : 32) : 0;
 }
 
-void
-sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, bool write, bool pair)
+static uint64_t
+count_conflicts(const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write)
 {
-    SimStats *st = w->stats;
-    uint64_t lanes = (uint64_t)__builtin_popcountll(exec);
-    (write ? st->lds_write : st->lds_read)[a->width] += lanes * a->bytes;
-    if (a->bytes == 12 && write) /* no phase table is known for 96-bit writes */
-        st->lds_gap_accesses++;
-    (void)pair; /* a two-offset form is two accesses of its element width, one after the other */
-    uint32_t nd = TL_MAX(a->bytes / 4u, 1u);
+    uint32_t nd = TL_MAX(bytes / 4u, 1u);
+    uint64_t cycles = 0;
     for (uint32_t p = 0;; p++) {
-        uint64_t set = phase_lanes(a->bytes, write, p);
+        uint64_t set = phase_lanes(bytes, write, p);
         if (!set)
-            break;
+            return cycles;
         uint32_t seen[32][64], count[32] = {0}, worst = 0;
         for (uint64_t m = set & exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
@@ -327,8 +320,38 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
             }
         }
         if (worst > 1)
-            st->lds_conflict_cycles += worst - 1;
+            cycles += worst - 1;
     }
+}
+
+/* Adding a multiple of 4 to all addresses turns the banks round and changes no count, so one pattern of
+ * distances is counted once: a loop's accesses hit this table. */
+void
+sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, bool write)
+{
+    SimStats *st = w->stats;
+    SimGroup *g = w->g;
+    (write ? st->lds_write : st->lds_read)[a->width] += (uint64_t)__builtin_popcountll(exec) * a->bytes;
+    if (a->bytes == 12 && write) /* no phase table is known for 96-bit writes */
+        st->lds_gap_accesses++;
+    if (!exec)
+        return;
+    uint32_t base = addr[__builtin_ctzll(exec)] & ~3u, dist[64], hash = a->bytes * 2u + write;
+    const uint32_t *m = exec_mask(w, exec);
+    for (uint32_t l = 0; l < LANES; l++)
+        dist[l] = (addr[l] - base) & m[l];
+    for (uint32_t l = 0; l < LANES; l += 7)
+        hash = hash * 31 + dist[l];
+    SimBankEntry *e = &g->banks[hash % TL_COUNT(g->banks)];
+    if (e->exec != exec || e->bytes != a->bytes || e->write != write ||
+        memcmp(e->dist, dist, sizeof dist) != 0) {
+        e->exec = exec;
+        e->bytes = a->bytes;
+        e->write = write;
+        memcpy(e->dist, dist, sizeof dist);
+        e->cycles = count_conflicts(dist, exec, a->bytes, write);
+    }
+    st->lds_conflict_cycles += e->cycles;
 }
 
 /* ---- builder
