@@ -102,7 +102,8 @@ typedef struct IsaOpnd {
     uint8_t nregs; /* 32-bit registers covered (0 for constants) */
     uint8_t type;  /* IsaType */
     uint16_t reg;
-    uint16_t pad;
+    uint8_t half; /* 16-bit operand of gfx11: 1 = low half (v0.l), 2 = high half (v0.h), 0 = whole register */
+    uint8_t pad;
     uint32_t bits;
     uint64_t bits64;
 } IsaOpnd;
@@ -122,7 +123,7 @@ typedef struct IsaInst {
     int32_t offset; /* DS: offset0 | offset1 << 8 for two-offset forms, else 16-bit offset; SMEM/FLAT/MUBUF
                        signed */
     uint8_t offset0, offset1;
-    uint8_t sc0, sc1, nt, glc, slc, dlc, lds, offen, idxen, addr64, gds, scope, th, saddr_present;
+    uint8_t sc0, sc1, nt, glc, slc, dlc, lds, offen, idxen, addr64, gds, scope, th, saddr_present, tfe;
     uint8_t cbsz, abid, blgp; /* MFMA; cbsz also where DPP row_mask etc. do not apply */
     /* DPP / SDWA */
     uint16_t dpp_ctrl;
@@ -131,7 +132,10 @@ typedef struct IsaInst {
     uint8_t dst_sel, dst_unused, src0_sel, src1_sel;
     uint8_t index_key, wait_exp, scale_sel, format /* MTBUF: dfmt | nfmt << 4 */, bitop3;
     IsaOpnd opnd[ISA_MAX_OPNDS];
-    struct IsaInst *vopd_y; /* reserved for VOPD's second half (RDNA) */
+    /* VOPD (form ISA_VOPD): op and opnd[0 .. opnd_y) are the first instruction, op_y and opnd[opnd_y ..
+     * nopnds) the second one; both read their sources before either writes */
+    uint16_t op_y, row_y;
+    uint8_t opnd_y;
 } IsaInst;
 
 /* Classes of op that readers ask for (bit set). */

@@ -14,6 +14,7 @@ typedef enum IsaField {
     ISA_F_VSRC1,
     ISA_F_SIMM16,
     ISA_F_LIT,
+    ISA_F_SRC0IMM,
     ISA_F_SRC1IMM,
     ISA_F_SDATAIMM,
     ISA_F_SDATA,
@@ -46,8 +47,10 @@ enum {
     ISA_S_SONLY = 64, /* a 9-bit source that must not be a vector register */
     ISA_S_MOD = 128,  /* takes neg and abs */
     ISA_S_IMPL = 256,
-    ISA_S_REG = 512,    /* a scalar source that may not be a constant */
-    ISA_S_NOEXEC = 1024 /* may not be exec */
+    ISA_S_REG = 512,     /* a scalar source that may not be a constant */
+    ISA_S_NOEXEC = 1024, /* may not be exec */
+    ISA_S_T16 = 2048,    /* names half a vector register */
+    ISA_S_MASK = 4096    /* a lane mask: one register in wave32, two in wave64 */
 };
 
 typedef struct IsaSpec {
@@ -86,8 +89,13 @@ enum {
     ISA_R_SDWANODST = 1 << 22, /* SDWA writes the whole register */
     ISA_R_F8F6F4 = 1 << 23,    /* cbsz and blgp choose the element types and so the sizes of A and B */
     ISA_R_BITOP3 = 1 << 24,    /* the modifier bits are a truth table */
-    ISA_R_OPSEL4 = 1 << 21     /* op_sel shows all four bits, the upper two pick a byte */
+    ISA_R_HI1 = 1 << 27,       /* the op_sel_hi bits must all be set */
+    ISA_R_BYTESEL = 1 << 26,   /* op_sel picks a byte of the source, or of the destination */
+    ISA_R_INDEXKEY = 1 << 25,  /* the op_sel bits pick an index set */
 };
+
+/* How many bits VOP3's op_sel shows. */
+#define ISA_R_SELS(n) ((uint32_t)(n) << 28)
 
 typedef enum IsaFam {
     ISA_FAM_SOP1,
@@ -121,7 +129,9 @@ typedef enum IsaImm { /* how a simm16 prints */
                       ISA_IMM_WAITCNT,
                       ISA_IMM_HWREG,
                       ISA_IMM_SENDMSG,
-                      ISA_IMM_GPRIDX
+                      ISA_IMM_GPRIDX,
+                      ISA_IMM_DELAY,
+                      ISA_IMM_DEPCTR
 } IsaImm;
 
 typedef struct IsaRow { /* name_plus1 0: no such opcode */
@@ -146,9 +156,9 @@ enum {
     ISA_ROW0_VOP3P = ISA_ROW0_VOP3 + 1024,
     ISA_ROW0_DS = ISA_ROW0_VOP3P + 128,
     ISA_ROW0_FLAT = ISA_ROW0_DS + 256,
-    ISA_ROW0_GLOBAL = ISA_ROW0_FLAT + 128,
-    ISA_ROW0_SCRATCH = ISA_ROW0_GLOBAL + 128,
-    ISA_ROW0_MUBUF = ISA_ROW0_SCRATCH + 128,
+    ISA_ROW0_GLOBAL = ISA_ROW0_FLAT + 256,
+    ISA_ROW0_SCRATCH = ISA_ROW0_GLOBAL + 256,
+    ISA_ROW0_MUBUF = ISA_ROW0_SCRATCH + 256,
     ISA_ROW0_MTBUF = ISA_ROW0_MUBUF + 256,
     ISA_ROW0_VOP3PX = ISA_ROW0_MTBUF + 16,
     ISA_ROW0__END = ISA_ROW0_VOP3PX + 128
@@ -157,6 +167,11 @@ enum {
 const IsaRow *isa_rows(IsaArch arch); /* NULL: no table for this chip */
 const IsaPattern *isa_pattern(uint16_t n);
 uint64_t isa_mask(uint16_t n);
+uint32_t isa_dual_row(IsaArch arch, uint32_t half,
+                      uint32_t opcode);                /* row of a VOPD half; UINT32_MAX: none */
+const char *isa_hwreg_name(IsaArch arch, uint32_t id); /* NULL: by number */
+const char *isa_message_name(IsaArch arch, uint32_t id);
+const char *isa_format_name(IsaArch arch, uint32_t id); /* typed buffer formats of gfx11 and later */
 
 /* Name of a scalar register or special source by its 7- or 8-bit code, NULL when the code is none: the names
  * of the first register and of a pair starting there. */

@@ -1,15 +1,7 @@
 /* isa_print.c - decoded instruction -> the assembler's own text. */
-#include "isa/isa_int.h"
+#include "isa/isa_print.h"
 
-typedef struct Pr {
-    IsaArch arch;
-    const IsaInst *in;
-    const IsaRow *row;
-    TlText *out;
-} Pr;
-
-/* ---- registers
- * ------------------------------------------------------------------------------------------------- */
+/* ---- registers ---------------------------------------------------------------------- */
 
 const char *
 isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs)
@@ -19,17 +11,19 @@ isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs)
     static const char *const pair[] = {"flat_scratch", NULL, "xnack_mask", NULL, "vcc", NULL};
     static const char *const src[] = {"src_shared_base", "src_shared_limit", "src_private_base",
                                       "src_private_limit", "src_pops_exiting_wave_id"};
+    bool gfx9 = arch <= ISA_GFX950;
+    uint32_t null = gfx9 ? 125 : 124, m0 = gfx9 ? 124 : 125;
+    if (code == null)
+        return "null";
     if (nregs > 2)
-        return code == 125 ? "null" : NULL;
-    if (code >= 102 && code <= 107)
+        return NULL;
+    if (code == m0)
+        return nregs == 2 ? NULL : "m0";
+    if (code >= (gfx9 ? 102u : 106u) && code <= 107)
         return nregs == 2 ? pair[code - 102] : lo[code - 102];
     if (arch != ISA_GFX90A && (code == 230 || code == 231))
         return code == 230 ? "src_flat_scratch_base_lo" : nregs == 2 ? NULL : "src_flat_scratch_base_hi";
     switch (code) {
-    case 124:
-        return nregs == 2 ? NULL : "m0";
-    case 125:
-        return "null";
     case 126:
         return nregs == 2 ? "exec" : "exec_lo";
     case 127:
@@ -46,7 +40,7 @@ isa_special_name(IsaArch arch, uint32_t code, uint32_t nregs)
 }
 
 static void
-print_tuple(const Pr *p, const char *file, uint32_t reg, uint32_t n)
+print_tuple(const IsaPrinter *p, const char *file, uint32_t reg, uint32_t n)
 {
     if (n <= 1)
         tl_text_printf(p->out, "%s%u", file, reg);
@@ -55,7 +49,7 @@ print_tuple(const Pr *p, const char *file, uint32_t reg, uint32_t n)
 }
 
 static void
-print_scalar(const Pr *p, uint32_t code, uint32_t n)
+print_scalar(const IsaPrinter *p, uint32_t code, uint32_t n)
 {
     const char *name = isa_special_name(p->arch, code, n);
     if (name)
@@ -66,330 +60,19 @@ print_scalar(const Pr *p, uint32_t code, uint32_t n)
         print_tuple(p, "s", code, n);
 }
 
-/* ---- constants
- * ------------------------------------------------------------------------------------------------- */
+/* ---- operands ---------------------------------------------------------------------- */
 
-static const char *const float_names[9] = {"0.5",  "-0.5", "1.0",  "-1.0",      "2.0",
-                                           "-2.0", "4.0",  "-4.0", "0.15915494"};
-
-static bool
-is_inline_int(int64_t v)
+/* gfx1100 names the half of every 16-bit register; elsewhere only what op_sel does not show. */
+static const char *
+half_suffix(const IsaPrinter *p, const IsaOpnd *o)
 {
-    return v >= -16 && v <= 64;
-}
-
-/* Index of an inline float of this bit pattern, or -1; bits wide: 16 (half), 32, 64. */
-static int
-inline_float_index(uint64_t v, uint32_t width)
-{
-    static const uint64_t f16[9] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118};
-    static const uint64_t bf16[9] = {0x3f00, 0xbf00, 0x3f80, 0xbf80, 0x4000, 0xc000, 0x4080, 0xc080, 0x3e23};
-    static const uint64_t f32[9] = {0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
-                                    0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983};
-    static const uint64_t f64[9] = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0000000000000,
-                                    0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
-                                    0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
-    const uint64_t *t = width == 15 ? bf16 : width == 16 ? f16 : width == 32 ? f32 : f64;
-    for (int i = 0; i < 9; i++)
-        if (t[i] == v)
-            return i;
-    return -1;
+    if (p->arch == ISA_GFX1100)
+        return o->half == 2 ? ".h" : ".l";
+    return o->half == 2 && p->row->fam != ISA_FAM_VOP3 ? ".h" : "";
 }
 
 static void
-print_float_name(const Pr *p, int i, bool wide)
-{
-    tl_text_puts(p->out, i == 8 && wide ? "0.15915494309189532" : float_names[i]);
-}
-
-/* How a constant of a type is looked at: 16 (half), 15 (bfloat), 17 (16-bit integer), 32, 64. */
-static uint32_t
-const_width(IsaType t)
-{
-    switch (t) {
-    case ISA_T_F16:
-    case ISA_T_V2F16:
-        return 16;
-    case ISA_T_BF16:
-    case ISA_T_V2BF16:
-        return 15;
-    case ISA_T_B16:
-    case ISA_T_U16:
-    case ISA_T_I16:
-        return 17;
-    case ISA_T_F64:
-    case ISA_T_B64:
-    case ISA_T_U64:
-    case ISA_T_I64:
-        return 64;
-    case ISA_T_B32:
-    case ISA_T_U32:
-    case ISA_T_I32:
-    case ISA_T_F32:
-    case ISA_T_V2I16:
-    case ISA_T_V2F32:
-    case ISA_T_V2B32:
-    case ISA_T_ANY:
-        break;
-    }
-    return 32;
-}
-
-static void
-print_inline(const Pr *p, const IsaOpnd *o)
-{
-    uint32_t w = const_width((IsaType)o->type);
-    if (is_inline_int((int32_t)o->bits) &&
-        !(w == 64 && o->bits64 >> 32 != 0 && o->bits64 >> 32 != 0xffffffff)) {
-        tl_text_printf(p->out, "%d", (int32_t)o->bits);
-        return;
-    }
-    if (w == 17) { /* 16-bit integer operands show the half's bits */
-        tl_text_printf(p->out, "0x%x", o->bits);
-        return;
-    }
-    int i = inline_float_index(w == 64 ? o->bits64 : o->bits, w);
-    if (i >= 0)
-        print_float_name(p, i, w == 64);
-}
-
-/* A literal that an inline constant could have held is marked lit(). */
-static void
-print_literal(const Pr *p, const IsaOpnd *o)
-{
-    uint32_t w = const_width((IsaType)o->type), v = o->bits;
-    bool lit = false;
-    if (o->type == ISA_T_F64) {
-        int i = inline_float_index(o->bits64, 64);
-        if (v == 0) {
-            tl_text_puts(p->out, "0");
-            return;
-        }
-        if (i >= 0) {
-            print_float_name(p, i, true);
-            return;
-        }
-    } else if (w == 64) {
-        lit = v <= 64;
-    } else if (o->type == ISA_T_V2F16 || o->type == ISA_T_V2BF16) {
-        lit = is_inline_int((int32_t)v) || inline_float_index(v, w) >= 0;
-        w = 32;
-    } else if (w == 16 || w == 15) {
-        lit = is_inline_int((int16_t)v) || inline_float_index(v & 0xffff, w) >= 0;
-    } else {
-        lit = is_inline_int((int32_t)v) || inline_float_index(v, 32) >= 0;
-    }
-    if (w == 15)
-        w = 32; /* bfloat literals show all bits */
-    if (lit)
-        tl_text_printf(p->out, "lit(0x%x)", v);
-    else
-        tl_text_printf(p->out, "0x%x", w <= 17 ? v & 0xffff : v);
-}
-
-/* s_setreg_imm32's value prints as an inline constant where it can. */
-static void
-print_imm32(const Pr *p, uint32_t v)
-{
-    int i = inline_float_index(v, 32);
-    if (is_inline_int((int32_t)v))
-        tl_text_printf(p->out, "%d", (int32_t)v);
-    else if (i >= 0)
-        print_float_name(p, i, false);
-    else
-        tl_text_printf(p->out, "0x%x", v);
-}
-
-/* ---- immediates with a form of their own
- * ------------------------------------------------------------------------ */
-
-static void
-print_waitcnt(const Pr *p, uint32_t v)
-{
-    uint32_t vm = (v & 15) | (v >> 14 & 3) << 4, exp = v >> 4 & 7, lgkm = v >> 8 & 15;
-    bool all = vm == 63 && exp == 7 && lgkm == 15;
-    const char *sep = "";
-    if (vm != 63 || all) {
-        tl_text_printf(p->out, "vmcnt(%u)", vm);
-        sep = " ";
-    }
-    if (exp != 7 || all) {
-        tl_text_printf(p->out, "%sexpcnt(%u)", sep, exp);
-        sep = " ";
-    }
-    if (lgkm != 15 || all)
-        tl_text_printf(p->out, "%slgkmcnt(%u)", sep, lgkm);
-}
-
-static const char *const hwregs_gfx9[] = {
-    NULL,
-    "HW_REG_MODE",
-    "HW_REG_STATUS",
-    "HW_REG_TRAPSTS",
-    "HW_REG_HW_ID",
-    "HW_REG_GPR_ALLOC",
-    "HW_REG_LDS_ALLOC",
-    "HW_REG_IB_STS",
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    "HW_REG_SH_MEM_BASES",
-    "HW_REG_TBA_LO",
-    "HW_REG_TBA_HI",
-    "HW_REG_TMA_LO",
-    "HW_REG_TMA_HI",
-    "HW_REG_XCC_ID",
-    "HW_REG_SQ_PERF_SNAPSHOT_DATA",
-    "HW_REG_SQ_PERF_SNAPSHOT_DATA1",
-    "HW_REG_SQ_PERF_SNAPSHOT_PC_LO",
-    "HW_REG_SQ_PERF_SNAPSHOT_PC_HI",
-};
-
-static void
-print_hwreg(const Pr *p, uint32_t v)
-{
-    uint32_t id = v & 63, off = v >> 6 & 31, width = (v >> 11 & 31) + 1;
-    const char *name = id < TL_COUNT(hwregs_gfx9) ? hwregs_gfx9[id] : NULL;
-    if (p->arch == ISA_GFX90A && id >= 20)
-        name = NULL;
-    if (name)
-        tl_text_printf(p->out, "hwreg(%s", name);
-    else
-        tl_text_printf(p->out, "hwreg(%u", id);
-    if (off != 0 || width != 32)
-        tl_text_printf(p->out, ", %u, %u", off, width);
-    tl_text_puts(p->out, ")");
-}
-
-static const char *const msgs_gfx9[16] = {
-    NULL,
-    "MSG_INTERRUPT",
-    "MSG_GS",
-    "MSG_GS_DONE",
-    "MSG_SAVEWAVE",
-    "MSG_STALL_WAVE_GEN",
-    "MSG_HALT_WAVES",
-    "MSG_ORDERED_PS_DONE",
-    "MSG_EARLY_PRIM_DEALLOC",
-    "MSG_GS_ALLOC_REQ",
-    "MSG_GET_DOORBELL",
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    "MSG_SYSMSG",
-};
-
-/* Message, operation, stream; anything odd prints as three numbers, with stray bits as one. */
-static void
-print_sendmsg(const Pr *p, uint32_t v)
-{
-    static const char *const gs_ops[4] = {"GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"};
-    static const char *const sys_ops[5] = {NULL, "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD", NULL,
-                                           "SYSMSG_OP_TTRACE_PC"};
-    uint32_t id = v & 15, op = v >> 4 & 7, stream = v >> 8 & 3;
-    const char *name = msgs_gfx9[id];
-    if ((id == 2 || id == 3) && op < 4) {
-        bool nop = op == 0;
-        if (nop ? id == 3 && stream == 0 : true) {
-            tl_text_printf(p->out, "sendmsg(%s, %s", name, gs_ops[op]);
-            if (!nop)
-                tl_text_printf(p->out, ", %u", stream);
-            tl_text_puts(p->out, ")");
-            return;
-        }
-    } else if (id == 15 && op >= 1 && op <= 4 && op != 3 && stream == 0) {
-        tl_text_printf(p->out, "sendmsg(%s, %s)", name, sys_ops[op]);
-        return;
-    } else if (name && id != 2 && id != 3 && id != 15 && op == 0 && stream == 0) {
-        tl_text_printf(p->out, "sendmsg(%s)", name);
-        return;
-    }
-    if (v & ~0x37fu)
-        tl_text_printf(p->out, "%u", v);
-    else
-        tl_text_printf(p->out, "sendmsg(%u, %u, %u)", id, op, stream);
-}
-
-static void
-print_gpr_idx(const Pr *p, uint32_t v)
-{
-    static const char *const names[4] = {"SRC0", "SRC1", "SRC2", "DST"};
-    const char *sep = "";
-    if (v > 15) {
-        tl_text_printf(p->out, "0x%x", v);
-        return;
-    }
-    tl_text_puts(p->out, "gpr_idx(");
-    for (uint32_t i = 0; i < 4; i++)
-        if (v >> i & 1) {
-            tl_text_printf(p->out, "%s%s", sep, names[i]);
-            sep = ",";
-        }
-    tl_text_puts(p->out, ")");
-}
-
-static void
-print_imm(const Pr *p, const IsaOpnd *o)
-{
-    uint32_t v = o->bits;
-    switch ((IsaImm)p->row->imm) {
-    case ISA_IMM_NONE:
-        tl_text_printf(p->out, v <= 64 ? "%u" : "0x%x", v);
-        return;
-    case ISA_IMM_HEX:
-        tl_text_printf(p->out, "0x%x", v);
-        return;
-    case ISA_IMM_DEC:
-        if (p->in->op == ISA_OP_s_endpgm) {
-            tl_text_printf(p->out, "%u", v);
-            return;
-        }
-        tl_text_printf(p->out, v <= 64 ? "%u" : "0x%x", v);
-        return;
-    case ISA_IMM_BRANCH:
-        tl_text_printf(p->out, "%u", v);
-        return;
-    case ISA_IMM_WAITCNT:
-        print_waitcnt(p, v);
-        return;
-    case ISA_IMM_HWREG:
-        print_hwreg(p, v);
-        return;
-    case ISA_IMM_SENDMSG:
-        print_sendmsg(p, v);
-        return;
-    case ISA_IMM_GPRIDX:
-        print_gpr_idx(p, v);
-        return;
-    }
-}
-
-/* ---- operands
- * -------------------------------------------------------------------------------------------------- */
-
-static void
-print_const(const Pr *p, const IsaOpnd *o)
-{
-    if (!(o->flags & ISA_LITERAL)) {
-        print_inline(p, o);
-    } else if ((p->row->flags & ISA_R_LIT) &&
-               isa_pattern(p->row->pattern)->spec[o - p->in->opnd].field == ISA_F_LIT) {
-        if (p->row->fam == ISA_FAM_SOPK)
-            print_imm32(p, o->bits);
-        else
-            tl_text_printf(p->out, "0x%x", o->bits);
-    } else {
-        print_literal(p, o);
-    }
-}
-
-static void
-print_operand(const Pr *p, const IsaOpnd *o)
+print_operand(const IsaPrinter *p, const IsaOpnd *o)
 {
     bool num = o->kind == ISA_OPND_CONST && (o->flags & ISA_NEG);
     if (o->flags & ISA_NEG)
@@ -404,6 +87,8 @@ print_operand(const Pr *p, const IsaOpnd *o)
         break;
     case ISA_OPND_VGPR:
         print_tuple(p, "v", o->reg, o->nregs);
+        if (o->half)
+            tl_text_puts(p->out, half_suffix(p, o));
         break;
     case ISA_OPND_AGPR:
         print_tuple(p, "a", o->reg, o->nregs);
@@ -413,10 +98,10 @@ print_operand(const Pr *p, const IsaOpnd *o)
         print_scalar(p, o->reg, o->nregs);
         break;
     case ISA_OPND_CONST:
-        print_const(p, o);
+        isa_print_const(p, o);
         break;
     case ISA_OPND_IMM:
-        print_imm(p, o);
+        isa_print_imm(p, o);
         break;
     }
     if (o->flags & ISA_SEXT)
@@ -427,11 +112,10 @@ print_operand(const Pr *p, const IsaOpnd *o)
         tl_text_puts(p->out, ")");
 }
 
-/* ---- modifiers
- * -------------------------------------------------------------------------------------------------- */
+/* ---- modifiers ---------------------------------------------------------------------- */
 
 static void
-print_bits(const Pr *p, const char *name, uint32_t v, uint32_t n)
+print_bits(const IsaPrinter *p, const char *name, uint32_t v, uint32_t n)
 {
     tl_text_printf(p->out, " %s:[", name);
     for (uint32_t i = 0; i < n; i++)
@@ -440,7 +124,7 @@ print_bits(const Pr *p, const char *name, uint32_t v, uint32_t n)
 }
 
 static uint32_t
-count_sources(const Pr *p)
+count_sources(const IsaPrinter *p)
 {
     const IsaPattern *pat = isa_pattern(p->row->pattern);
     uint32_t n = 0;
@@ -452,7 +136,7 @@ count_sources(const Pr *p)
 }
 
 static void
-print_clamp_omod(const Pr *p)
+print_clamp_omod(const IsaPrinter *p)
 {
     static const char *const omods[4] = {"", " mul:2", " mul:4", " div:2"};
     if (p->in->clamp)
@@ -461,7 +145,7 @@ print_clamp_omod(const Pr *p)
 }
 
 static void
-print_vop3p(const Pr *p)
+print_vop3p(const IsaPrinter *p)
 {
     const IsaInst *in = p->in;
     uint32_t n = count_sources(p), all = (1u << n) - 1, fl = p->row->flags;
@@ -478,12 +162,14 @@ print_vop3p(const Pr *p)
         if (in->neg_hi & all)
             print_bits(p, "neg_hi", in->neg_hi, n);
     }
+    if (fl & ISA_R_INDEXKEY && in->index_key)
+        tl_text_printf(p->out, " index_key:%u", in->index_key);
     if (in->clamp)
         tl_text_puts(p->out, " clamp");
 }
 
 static void
-print_mai(const Pr *p)
+print_mai(const IsaPrinter *p)
 {
     const IsaInst *in = p->in;
     if (p->row->fam == ISA_FAM_VOP3PX) {
@@ -505,7 +191,7 @@ print_mai(const Pr *p)
 }
 
 static void
-print_dpp(const Pr *p)
+print_dpp(const IsaPrinter *p)
 {
     static const char *const rows[3] = {"row_shl", "row_shr", "row_ror"};
     const IsaInst *in = p->in;
@@ -526,17 +212,32 @@ print_dpp(const Pr *p)
                              : c == 0x142 ? " row_bcast:15"
                                           : " row_bcast:31");
     else
-        tl_text_printf(p->out, " row_newbcast:%u", c & 15);
+        tl_text_printf(p->out, " %s:%u",
+                       is_gfx9(p)  ? "row_newbcast"
+                       : c < 0x160 ? "row_share"
+                                   : "row_xmask",
+                       c & 15);
     tl_text_printf(p->out, " row_mask:0x%x bank_mask:0x%x", in->row_mask, in->bank_mask);
     if (in->bound_ctrl)
         tl_text_puts(p->out, " bound_ctrl:1");
+    if (in->fi)
+        tl_text_puts(p->out, " fi:1");
+}
+
+static void
+print_dpp8(const IsaPrinter *p)
+{
+    tl_text_puts(p->out, " dpp8:[");
+    for (uint32_t i = 0; i < 8; i++)
+        tl_text_printf(p->out, i ? ",%u" : "%u", p->in->dpp8 >> 3 * i & 7);
+    tl_text_puts(p->out, p->in->fi ? "] fi:1" : "]");
 }
 
 static const char *const sdwa_sels[8] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3",
                                          "WORD_0", "WORD_1", "DWORD",  "?"};
 
 static void
-print_sdwa(const Pr *p)
+print_sdwa(const IsaPrinter *p)
 {
     static const char *const unused[4] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "?"};
     const IsaInst *in = p->in;
@@ -551,14 +252,46 @@ print_sdwa(const Pr *p)
         tl_text_printf(p->out, " src1_sel:%s", sdwa_sels[in->src1_sel]);
 }
 
+/* Temporal hint of gfx12: its name depends on what the instruction does. */
 static void
-print_cache_bits(const Pr *p)
+print_hint(const IsaPrinter *p)
 {
+    static const char *const load[7] = {"", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT"};
+    static const char *const store[8] = {"", "NT", "HT", "WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB"};
+    static const char *const atomic[4] = {"", "RETURN", "NT", "NT_RETURN"};
+    uint32_t th = p->in->th, cl = isa_op_info(p->in->op)->classes;
+    bool sys = p->in->scope == 3;
+    if (!th)
+        return;
+    if (cl & ISA_C_ATOMIC) {
+        if (th < 4)
+            tl_text_printf(p->out, " th:TH_ATOMIC_%s", atomic[th]);
+        else if (p->in->scope >= 2)
+            tl_text_printf(p->out, " th:TH_ATOMIC_CASCADE_%s", th & 2 ? "NT" : "RT");
+        else
+            tl_text_printf(p->out, " th:TH_ATOMIC_0x%x", th);
+    } else if (cl & ISA_C_STORE) {
+        tl_text_printf(p->out, " th:TH_STORE_%s", th == 3 && sys ? "BYPASS" : store[th]);
+    } else if (th == 7) {
+        tl_text_puts(p->out, " th:0x7");
+    } else {
+        tl_text_printf(p->out, " th:TH_LOAD_%s", th == 3 && sys ? "BYPASS" : load[th]);
+    }
+}
+
+static void
+print_cache_bits(const IsaPrinter *p)
+{
+    static const char *const scopes[4] = {"", " scope:SCOPE_SE", " scope:SCOPE_DEV", " scope:SCOPE_SYS"};
     const IsaInst *in = p->in;
+    print_hint(p);
+    tl_text_puts(p->out, scopes[in->scope & 3]);
     if (in->glc)
         tl_text_puts(p->out, " glc");
     if (in->slc)
         tl_text_puts(p->out, " slc");
+    if (in->dlc)
+        tl_text_puts(p->out, " dlc");
     if (in->sc0)
         tl_text_puts(p->out, " sc0");
     if (in->nt)
@@ -568,7 +301,7 @@ print_cache_bits(const Pr *p)
 }
 
 static void
-print_swizzle(const Pr *p, uint32_t v)
+print_swizzle(const IsaPrinter *p, uint32_t v)
 {
     if (!v)
         return;
@@ -612,7 +345,7 @@ print_swizzle(const Pr *p, uint32_t v)
 }
 
 static void
-print_mtbuf_format(const Pr *p)
+print_mtbuf_format(const IsaPrinter *p)
 {
     static const char *const dfmt[16] = {"INVALID",     "8",          "16",          "8_8",
                                          "32",          "16_16",      "10_11_11",    "11_11_10",
@@ -620,6 +353,16 @@ print_mtbuf_format(const Pr *p)
                                          "16_16_16_16", "32_32_32",   "32_32_32_32", "RESERVED_15"};
     static const char *const nfmt[8] = {"UNORM", "SNORM", "USCALED",    "SSCALED",
                                         "UINT",  "SINT",  "RESERVED_6", "FLOAT"};
+    if (!is_gfx9(p)) {
+        const char *name = isa_format_name(p->arch, p->in->format);
+        if (p->in->format == 1)
+            return;
+        if (name)
+            tl_text_printf(p->out, " format:[%s]", name);
+        else
+            tl_text_printf(p->out, " format:%u", p->in->format);
+        return;
+    }
     uint32_t d = p->in->format & 15, n = p->in->format >> 4;
     if (d == 1 && n == 0)
         return;
@@ -632,7 +375,7 @@ print_mtbuf_format(const Pr *p)
 }
 
 static void
-print_memory(const Pr *p)
+print_memory(const IsaPrinter *p)
 {
     const IsaInst *in = p->in;
     switch ((IsaFam)p->row->fam) {
@@ -663,7 +406,7 @@ print_memory(const Pr *p)
         return;
     case ISA_FAM_MTBUF:
     case ISA_FAM_MUBUF:
-        if (p->row->fam == ISA_FAM_MTBUF)
+        if (p->row->base == ISA_MTBUF)
             print_mtbuf_format(p);
         if (in->idxen)
             tl_text_puts(p->out, " idxen");
@@ -672,12 +415,13 @@ print_memory(const Pr *p)
         if (in->offset)
             tl_text_printf(p->out, " offset:%d", in->offset);
         print_cache_bits(p);
+        if (in->tfe)
+            tl_text_puts(p->out, " tfe");
         if (in->lds)
             tl_text_puts(p->out, " lds");
         return;
     case ISA_FAM_SMEM:
-        if (in->glc)
-            tl_text_puts(p->out, " glc");
+        print_cache_bits(p);
         return;
     case ISA_FAM_SOP1:
     case ISA_FAM_SOP2:
@@ -695,13 +439,29 @@ print_memory(const Pr *p)
     }
 }
 
+/* One bit a source and, where it can be chosen, one for the destination. */
 static void
-print_modifiers(const Pr *p)
+print_op_sel(const IsaPrinter *p)
 {
-    if (p->in->form == ISA_DPP) {
-        print_dpp(p);
+    uint32_t shown = p->row->flags >> 28, n = count_sources(p), sel = p->in->op_sel;
+    if (p->row->flags & ISA_R_BYTESEL) {
+        sel = n == 1 ? (sel & 1) << 1 | (sel >> 1 & 1) : sel >> 2;
+        if (sel)
+            tl_text_printf(p->out, " byte_sel:%u", sel);
         return;
     }
+    if (p->row->base == ISA_VOPC && p->in->form != ISA_VOP3)
+        shown = n; /* DPP forms of compares show none for the destination */
+    if (shown == n + 1)
+        sel = (sel & ((1u << n) - 1)) | sel >> 3 << n;
+    sel &= (1u << shown) - 1;
+    if (sel)
+        print_bits(p, "op_sel", sel, shown);
+}
+
+static void
+print_modifiers(const IsaPrinter *p)
+{
     if (p->in->form == ISA_SDWA) {
         print_sdwa(p);
         return;
@@ -711,26 +471,23 @@ print_modifiers(const Pr *p)
     } else if (p->row->fam == ISA_FAM_VOP3P) {
         print_vop3p(p);
     } else if (p->row->fam == ISA_FAM_VOP3) {
-        uint32_t n = count_sources(p), sel = (p->in->op_sel & ((1u << n) - 1)) | (p->in->op_sel >> 3) << n;
         if (p->in->bitop3)
             tl_text_printf(p->out, p->in->bitop3 <= 10 ? " bitop3:%u" : " bitop3:0x%x", p->in->bitop3);
-        if (p->row->flags & ISA_R_OPSEL4) {
-            if (p->in->op_sel)
-                print_bits(p, "op_sel", p->in->op_sel, 4);
-        } else if (sel) {
-            print_bits(p, "op_sel", sel, n + 1);
-        }
+        print_op_sel(p);
         print_clamp_omod(p);
     } else {
         print_memory(p);
     }
+    if (p->in->form == ISA_DPP)
+        print_dpp(p);
+    else if (p->in->form == ISA_DPP8)
+        print_dpp8(p);
 }
 
-/* ---- the whole instruction
- * -------------------------------------------------------------------------------------- */
+/* ---- the whole instruction ---------------------------------------------------------------------- */
 
 static void
-print_smem_offset(const Pr *p, const IsaOpnd *o)
+print_smem_offset(const IsaPrinter *p, const IsaOpnd *o)
 {
     int32_t off = p->in->offset;
     const char *sign = off < 0 ? "-" : "";
@@ -744,36 +501,96 @@ print_smem_offset(const Pr *p, const IsaOpnd *o)
         tl_text_printf(p->out, " offset:%s0x%x", sign, mag);
 }
 
+static const char *
+form_suffix(const IsaPrinter *p)
+{
+    bool dpp = p->in->form == ISA_DPP || p->in->form == ISA_DPP8;
+    if (p->in->form == ISA_SDWA)
+        return "_sdwa";
+    if (dpp && (p->row->fam == ISA_FAM_VOP3 || p->row->fam == ISA_FAM_VOP3P))
+        return "_e64_dpp";
+    if (dpp)
+        return p->row->fam == ISA_FAM_VOPC ? "" : "_dpp";
+    return p->row->suffix == ISA_SUF_E32 ? "_e32" : p->row->suffix == ISA_SUF_E64 ? "_e64" : "";
+}
+
+/* s_prefetch_*: base, offset, register, length. */
+static void
+print_prefetch(const IsaPrinter *p)
+{
+    const IsaPattern *pat = isa_pattern(p->row->pattern);
+    const IsaOpnd *part[3] = {NULL};
+    int32_t off = p->in->offset;
+    for (uint32_t i = 0; i < p->in->nopnds; i++) {
+        uint32_t f = pat->spec[i].field;
+        part[f == ISA_F_SBASE ? 0 : f == ISA_F_SOFFSET ? 1 : 2] = &p->in->opnd[i];
+    }
+    tl_text_puts(p->out, " ");
+    if (part[0]) {
+        print_operand(p, part[0]);
+        tl_text_puts(p->out, ", ");
+    }
+    tl_text_printf(p->out, "%s0x%x, ", off < 0 ? "-" : "", off < 0 ? (uint32_t)-off : (uint32_t)off);
+    if (part[1] && part[1]->kind != ISA_OPND_NONE)
+        print_operand(p, part[1]);
+    else
+        tl_text_puts(p->out, "null");
+    if (part[2])
+        tl_text_printf(p->out, part[2]->bits <= 64 ? ", %u" : ", 0x%x", part[2]->bits);
+}
+
+/* Operands [first, end) in the text. */
+static void
+print_operands(const IsaPrinter *p, uint32_t first, uint32_t end)
+{
+    const char *sep = " ";
+    if (p->row->fam == ISA_FAM_SMEM && strstr(isa_op_info(p->in->op)->name, "prefetch")) {
+        print_prefetch(p);
+        return;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        const IsaOpnd *o = &p->in->opnd[i];
+        if (o->flags & ISA_IMPLICIT)
+            continue;
+        if (p->in->op == ISA_OP_s_endpgm && o->bits == 0)
+            continue;
+        tl_text_puts(p->out, sep);
+        sep = ", ";
+        if (p->row->fam == ISA_FAM_SMEM && isa_pattern(p->row->pattern)->spec[i].field == ISA_F_SOFFSET)
+            print_smem_offset(p, o);
+        else
+            print_operand(p, o);
+    }
+}
+
+static void
+print_dual(IsaPrinter *p)
+{
+    const IsaInst *in = p->in;
+    tl_text_printf(p->out, "v_dual_%s", isa_op_info(in->op)->name + 2);
+    print_operands(p, 0, in->opnd_y);
+    tl_text_printf(p->out, " :: v_dual_%s", isa_op_info(in->op_y)->name + 2);
+    p->row = &isa_rows(p->arch)[in->row_y];
+    p->first = &in->opnd[in->opnd_y];
+    print_operands(p, in->opnd_y, in->nopnds);
+}
+
 void
 isa_print(IsaArch arch, bool wave64, const IsaInst *in, TlText *out)
 {
-    (void)wave64;
+    (void)wave64; /* the width of lane masks is in the operands */
     const IsaRow *rows = isa_rows(arch);
     if (!rows || in->row >= ISA_ROW0__END || !rows[in->row].name_plus1) {
         tl_text_puts(out, "<not decoded>");
         return;
     }
-    Pr p = {arch, in, &rows[in->row], out};
-    tl_text_puts(out, isa_op_info(in->op)->name);
-    if (in->form == ISA_DPP)
-        tl_text_puts(out, "_dpp");
-    else if (in->form == ISA_SDWA)
-        tl_text_puts(out, "_sdwa");
-    else
-        tl_text_puts(out, p.row->suffix == ISA_SUF_E32 ? "_e32" : p.row->suffix == ISA_SUF_E64 ? "_e64" : "");
-    const char *sep = " ";
-    for (uint32_t i = 0; i < in->nopnds; i++) {
-        const IsaOpnd *o = &in->opnd[i];
-        if (o->flags & ISA_IMPLICIT)
-            continue;
-        if (in->op == ISA_OP_s_endpgm && o->bits == 0)
-            continue;
-        tl_text_puts(out, sep);
-        sep = ", ";
-        if (p.row->fam == ISA_FAM_SMEM && isa_pattern(p.row->pattern)->spec[i].field == ISA_F_SOFFSET)
-            print_smem_offset(&p, o);
-        else
-            print_operand(&p, o);
+    IsaPrinter p = {arch, in, &rows[in->row], in->opnd, out};
+    if (in->form == ISA_VOPD) {
+        print_dual(&p);
+        return;
     }
+    tl_text_puts(out, isa_op_info(in->op)->name);
+    tl_text_puts(out, form_suffix(&p));
+    print_operands(&p, 0, in->nopnds);
     print_modifiers(&p);
 }

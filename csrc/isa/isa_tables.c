@@ -26,6 +26,7 @@ static const uint64_t masks[] = {
 #define ISA_ROW(fam, opcode, base, name, pattern, suffix, imm, flags, mask)                                  \
     [ISA_ROW0_##fam + opcode] = {ISA_OP_##name + 1, pattern,       flags,         ISA_##base,                \
                                  ISA_SUF_##suffix,  ISA_IMM_##imm, ISA_FAM_##fam, mask},
+#define ISA_DUAL(half, opcode, fam, fam_opcode)
 static const IsaRow rows_gfx90a[ISA_ROW0__END] = {
 #include "isa/isa_gfx90a.def"
 };
@@ -35,7 +36,14 @@ static const IsaRow rows_gfx942[ISA_ROW0__END] = {
 static const IsaRow rows_gfx950[ISA_ROW0__END] = {
 #include "isa/isa_gfx950.def"
 };
+static const IsaRow rows_gfx1100[ISA_ROW0__END] = {
+#include "isa/isa_gfx1100.def"
+};
+static const IsaRow rows_gfx1201[ISA_ROW0__END] = {
+#include "isa/isa_gfx1201.def"
+};
 #undef ISA_ROW
+#undef ISA_DUAL
 
 const IsaRow *
 isa_rows(IsaArch arch)
@@ -48,17 +56,86 @@ isa_rows(IsaArch arch)
     case ISA_GFX950:
         return rows_gfx950;
     case ISA_GFX1100:
+        return rows_gfx1100;
     case ISA_GFX1201:
+        return rows_gfx1201;
     case ISA_ARCH_COUNT:
         break;
     }
     return NULL;
 }
 
+/* Rows of the VOPD halves, plus one; 0: no such opcode. */
+#define ISA_ROW(fam, opcode, base, name, pattern, suffix, imm, flags, mask)
+#define ISA_DUAL(half, opcode, fam, fam_opcode) [half * 32 + opcode] = ISA_ROW0_##fam + fam_opcode + 1,
+static const uint16_t dual_gfx1100[64] = {
+#include "isa/isa_gfx1100.def"
+};
+static const uint16_t dual_gfx1201[64] = {
+#include "isa/isa_gfx1201.def"
+};
+#undef ISA_ROW
+#undef ISA_DUAL
+
+uint32_t
+isa_dual_row(IsaArch arch, uint32_t half, uint32_t opcode)
+{
+    const uint16_t *t = arch == ISA_GFX1100 ? dual_gfx1100 : arch == ISA_GFX1201 ? dual_gfx1201 : NULL;
+    return t && t[half * 32 + opcode] ? t[half * 32 + opcode] - 1u : UINT32_MAX;
+}
+
+static const char *const hwreg_names[ISA_ARCH_COUNT][64] = {
+#define ISA_HWREG(arch, id, name) [ISA_##arch][id] = name,
+#define ISA_MESSAGE(arch, id, name)
+#define ISA_FORMAT(arch, id, name)
+#include "isa/isa_names.def"
+#undef ISA_HWREG
+#undef ISA_MESSAGE
+#undef ISA_FORMAT
+};
+
+static const char *const message_names[ISA_ARCH_COUNT][256] = {
+#define ISA_HWREG(arch, id, name)
+#define ISA_MESSAGE(arch, id, name) [ISA_##arch][id] = name,
+#define ISA_FORMAT(arch, id, name)
+#include "isa/isa_names.def"
+#undef ISA_HWREG
+#undef ISA_MESSAGE
+#undef ISA_FORMAT
+};
+
+static const char *const format_names[ISA_ARCH_COUNT][128] = {
+#define ISA_HWREG(arch, id, name)
+#define ISA_MESSAGE(arch, id, name)
+#define ISA_FORMAT(arch, id, name) [ISA_##arch][id] = name,
+#include "isa/isa_names.def"
+#undef ISA_HWREG
+#undef ISA_MESSAGE
+#undef ISA_FORMAT
+};
+
+const char *
+isa_hwreg_name(IsaArch arch, uint32_t id)
+{
+    return id < 64 ? hwreg_names[arch][id] : NULL;
+}
+
+const char *
+isa_message_name(IsaArch arch, uint32_t id)
+{
+    return id < 256 ? message_names[arch][id] : NULL;
+}
+
 const IsaPattern *
 isa_pattern(uint16_t n)
 {
     return &patterns[n];
+}
+
+const char *
+isa_format_name(IsaArch arch, uint32_t id)
+{
+    return id < 128 ? format_names[arch][id] : NULL;
 }
 
 uint64_t

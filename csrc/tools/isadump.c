@@ -1,5 +1,6 @@
 /* isadump - decodes machine code given as hex and prints it, one instruction a line.
  *
+ *   ARCH: gfx942 ..., gfx1100, gfx1100:wave64 (gfx11 and gfx12 are wave32 otherwise)
  *   isadump ARCH              reads lines of hex bytes from stdin; each line is one instruction:
  * "size<TAB>text", or "INVALID<TAB>why" isadump ARCH FILE         disassembles raw code bytes of FILE:
  * "offset  text" isadump ARCH --fuzz N S   decodes and prints N random encodings from seed S; prints how many
@@ -32,16 +33,16 @@ print_operands(const IsaInst *in)
 }
 
 static void
-dump_line(IsaArch arch, const uint8_t *code, size_t n, TlText *t, bool operands)
+dump_line(IsaArch arch, bool wave64, const uint8_t *code, size_t n, TlText *t, bool operands)
 {
     IsaInst in;
     const char *why;
-    if (!isa_decode(arch, true, code, n, &in, &why)) {
+    if (!isa_decode(arch, wave64, code, n, &in, &why)) {
         printf("INVALID\t%s\n", why);
         return;
     }
     t->len = 0;
-    isa_print(arch, true, &in, t);
+    isa_print(arch, wave64, &in, t);
     printf("%u\t%s", in.size, t->data ? t->data : "");
     if (operands)
         print_operands(&in);
@@ -49,7 +50,7 @@ dump_line(IsaArch arch, const uint8_t *code, size_t n, TlText *t, bool operands)
 }
 
 static int
-dump_stdin(IsaArch arch, TlText *t, bool operands)
+dump_stdin(IsaArch arch, bool wave64, TlText *t, bool operands)
 {
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
@@ -57,13 +58,13 @@ dump_stdin(IsaArch arch, TlText *t, bool operands)
         size_t n = 0;
         for (const char *p = line; hex_digit(p[0]) >= 0 && hex_digit(p[1]) >= 0 && n < sizeof code; p += 2)
             code[n++] = (uint8_t)(hex_digit(p[0]) << 4 | hex_digit(p[1]));
-        dump_line(arch, code, n, t, operands);
+        dump_line(arch, wave64, code, n, t, operands);
     }
     return 0;
 }
 
 static int
-dump_file(IsaArch arch, const char *path, TlText *t)
+dump_file(IsaArch arch, bool wave64, const char *path, TlText *t)
 {
     FILE *f = fopen(path, "rb");
     if (!f) {
@@ -77,8 +78,8 @@ dump_file(IsaArch arch, const char *path, TlText *t)
         IsaInst in;
         const char *why;
         t->len = 0;
-        if (isa_decode(arch, true, buf + at, n - at, &in, &why)) {
-            isa_print(arch, true, &in, t);
+        if (isa_decode(arch, wave64, buf + at, n - at, &in, &why)) {
+            isa_print(arch, wave64, &in, t);
             printf("%6zx  %s\n", at, t->data);
         } else {
             printf("%6zx  <%s>\n", at, why);
@@ -104,7 +105,7 @@ print_loops(const IsaCode *c, TlText *t)
 }
 
 static int
-check_file(IsaArch arch, const char *path, TlText *t)
+check_file(IsaArch arch, bool wave64, const char *path, TlText *t)
 {
     static const char *const kinds[] = {"wait", "barrier", "hazard"};
     static uint8_t buf[1 << 20];
@@ -118,7 +119,7 @@ check_file(IsaArch arch, const char *path, TlText *t)
     IsaCode c;
     const char *why;
     uint32_t bad;
-    if (!isa_code_decode(&c, t->arena, arch, true, buf, n, &why, &bad)) {
+    if (!isa_code_decode(&c, t->arena, arch, wave64, buf, n, &why, &bad)) {
         fprintf(stderr, "isadump: 0x%x: %s\n", bad, why);
         return 1;
     }
@@ -142,7 +143,7 @@ check_file(IsaArch arch, const char *path, TlText *t)
 }
 
 static int
-fuzz(IsaArch arch, unsigned long long count, unsigned long long seed, TlText *t)
+fuzz(IsaArch arch, bool wave64, unsigned long long count, unsigned long long seed, TlText *t)
 {
     unsigned long long valid = 0, x = seed | 1;
     for (unsigned long long i = 0; i < count; i++) {
@@ -156,7 +157,7 @@ fuzz(IsaArch arch, unsigned long long count, unsigned long long seed, TlText *t)
         IsaInst in;
         const char *why;
         size_t avail = i & 7 ? 16 : x % 17;
-        bool ok = isa_decode(arch, true, code, avail, &in, &why);
+        bool ok = isa_decode(arch, wave64, code, avail, &in, &why);
         if (ok ? in.size > avail || in.size < 4 : !why || in.size < 4) {
             fprintf(stderr, "isadump: bad size at case %llu\n", i);
             return 1;
@@ -165,7 +166,7 @@ fuzz(IsaArch arch, unsigned long long count, unsigned long long seed, TlText *t)
             continue;
         valid++;
         t->len = 0;
-        isa_print(arch, true, &in, t);
+        isa_print(arch, wave64, &in, t);
     }
     printf("%llu of %llu valid\n", valid, count);
     return 0;
@@ -179,19 +180,20 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: isadump ARCH [FILE | --operands | --check FILE | --fuzz COUNT SEED]\n");
         return 2;
     }
+    bool wave64 = arch <= ISA_GFX950 || strstr(argv[1], "wave64");
     TlArena arena;
     TlText text;
     tl_arena_init(&arena, NULL);
     tl_text_init(&text, &arena);
     int rc;
     if (argc >= 5 && strcmp(argv[2], "--fuzz") == 0)
-        rc = fuzz(arch, strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0), &text);
+        rc = fuzz(arch, wave64, strtoull(argv[3], NULL, 0), strtoull(argv[4], NULL, 0), &text);
     else if (argc >= 4 && strcmp(argv[2], "--check") == 0)
-        rc = check_file(arch, argv[3], &text);
+        rc = check_file(arch, wave64, argv[3], &text);
     else if (argc >= 3 && strcmp(argv[2], "--operands") != 0)
-        rc = dump_file(arch, argv[2], &text);
+        rc = dump_file(arch, wave64, argv[2], &text);
     else
-        rc = dump_stdin(arch, &text, argc >= 3);
+        rc = dump_stdin(arch, wave64, &text, argc >= 3);
     tl_arena_free(&arena);
     return rc;
 }

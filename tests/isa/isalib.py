@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CDNA = ["gfx90a", "gfx942", "gfx950"]
+RDNA = ["gfx1100", "gfx1201"]
+ARCHS = CDNA + RDNA
 
 
 def oracle() -> Path | None:
@@ -92,6 +94,30 @@ HEADS = {
     "MUBUF": (0xE0000000, 18, 0x203FFFF),
     "MTBUF": (0xE8000000, 15, 0x3FF7FFF),
 }
+HEADS_GFX11 = {
+    **HEADS,
+    "SMEM": (0xF4000000, 18, 0x3FFFF),
+    "VOP3": (0xD4000000, 16, 0xFFFF),
+    "VOP3P": (0xCC000000, 16, 0xFFFF),
+    "DS": (0xD8000000, 18, 0x1FFFF),
+    "FLAT": (0xDC000000, 18, 0x3FFFF),
+    "MUBUF": (0xE0000000, 18, 0x3FFFF),
+    "VOPD": (0xC8000000, 0, 0x3FFFFFF),
+}
+HEADS_GFX12 = {
+    **HEADS_GFX11,
+    "SMEM": (0xF4000000, 13, 0x1E01FFF),
+    "FLAT": (0xEC000000, 14, 0x300007F),
+    "MUBUF": (0xC4000000, 14, 0x40007F),
+}
+del HEADS_GFX12["MTBUF"]
+
+
+def heads(arch: str) -> dict[str, tuple[int, int, int]]:
+    """Family -> (first word, position of the opcode, free bits of the first word)."""
+    return {"gfx1100": HEADS_GFX11, "gfx1201": HEADS_GFX12}.get(arch, HEADS)
+
+
 LITERALS = [0, 1, 64, 65, 0xFFFFFFFF, 0xFFFFFFF0, 0x3F800000, 0x3E22F983, 0x3C00, 0x3118, 0x3FF00000, 0xFFFF]
 
 
@@ -102,6 +128,8 @@ def opcodes(arch: str) -> dict[str, list[int]]:
         m = re.match(r"ISA_ROW\((\w+), (\d+)", line)
         if m and m[1] != "VOP3PX":
             out.setdefault({"GLOBAL": "FLAT", "SCRATCH": "FLAT"}.get(m[1], m[1]), set()).add(int(m[2]))
+    if arch in RDNA:
+        out["VOPD"] = {0}
     return {k: sorted(v) for k, v in out.items()}
 
 
@@ -112,19 +140,22 @@ def source_code(rnd: random.Random) -> int:
     )
 
 
-def encoding(rnd: random.Random, fam: str, op: int) -> str:
+def encoding(rnd: random.Random, arch: str, fam: str, op: int) -> str:
     """Hex of 12 bytes that start with an encoding of this family and opcode."""
-    base, shift, mask = HEADS[fam]
+    base, shift, mask = heads(arch)[fam]
+    rdna = arch in RDNA
     w0 = base | op << shift | rnd.getrandbits(32) & rnd.choice([0xFFFFFFFF, rnd.getrandbits(32)]) & mask
     w1 = rnd.getrandbits(32) & rnd.choice([0xFFFFFFFF, rnd.getrandbits(32)])
     literal = rnd.choice([rnd.getrandbits(32), rnd.choice(LITERALS)])
     k = rnd.random()
     if fam in ("VOP1", "VOP2", "VOPC"):
-        if k < 0.25:
+        if k < 0.25 and rdna:
+            w0 = w0 & ~0x1FF | rnd.choice([233, 234])
+        elif k < 0.25:
             w0, w1 = w0 & ~0x1FF | 249, w1 & ~0x40400000
         elif k < 0.5:
-            ctrl = rnd.choice([rnd.randrange(256), 0x100 + rnd.randrange(0x60)])
-            w0, w1 = w0 & ~0x1FF | 250, w1 & ~0x7FF00 | ctrl << 8
+            ctrl = rnd.choice([rnd.randrange(256), 0x100 + rnd.randrange(0x70 if rdna else 0x60)])
+            w0, w1 = w0 & ~0x1FF | 250, w1 & ~0x7FF00 | ctrl << 8 | (rdna and 1 << 18) & w1
         elif k < 0.6:
             w0, w1 = w0 & ~0x1FF | 255, literal
         elif k < 0.7:
@@ -140,6 +171,8 @@ def encoding(rnd: random.Random, fam: str, op: int) -> str:
             rnd.choice([256 + rnd.randrange(128) * 2, rnd.randrange(51) * 2, 128 + rnd.randrange(121), 106])
             for _ in range(3)
         ]
+        if rdna and k > 0.7:
+            src[0] = rnd.choice([250, 233, 255])
         w1 = src[0] | src[1] << 9 | src[2] << 18 | rnd.choice([0, 0, 1, 3, rnd.randrange(32)]) << 27
         if k < 0.5:
             w0 &= ~0xFF01
@@ -148,6 +181,12 @@ def encoding(rnd: random.Random, fam: str, op: int) -> str:
     elif fam == "DS":
         w0 &= ~0x10000 if k < 0.9 else ~0
         w1 &= rnd.choice([0xFFFFFFFF, 0xFEFEFEFF, 0xFE0000FF, 0xFEFFFF, 0xFEFF, 0xFF, 0xFE00FEFF])
+    elif fam == "FLAT" and arch == "gfx1201":
+        w0 = w0 & ~0x7F | rnd.choice([124, 124, 2 * rnd.randrange(53)])
+        w1 &= 0x7FFE00FF
+    elif fam == "FLAT" and rdna:
+        w1 = w1 & ~0x7F0000 | rnd.choice([0x7C, 0x7C, 2 * rnd.randrange(53)]) << 16
+        w1 &= rnd.choice([0xFFFFFFFF, 0xFFFF00FF, 0x00FFFFFF])
     elif fam == "FLAT":
         w1 = w1 | 0x7F0000 if k < 0.4 else w1 & ~0x10000
         w1 &= rnd.choice([0xFFFFFFFF, 0xFE7FFEFE, 0xFE7F00FE, 0x7FFEFE])
@@ -155,6 +194,8 @@ def encoding(rnd: random.Random, fam: str, op: int) -> str:
         w1 &= rnd.choice([0xFFFFFFFF, 0xFF1FFEFE])
     elif fam == "SMEM" and k < 0.8:
         w0 &= ~0x43
+    elif fam == "VOPD":
+        w1 &= rnd.choice([0xFFFFFFFF, 0xFFFE01FF])
     return ((w0 & 0xFFFFFFFF) | (w1 & 0xFFFFFFFF) << 32 | rnd.getrandbits(32) << 64).to_bytes(12, "little").hex()
 
 
@@ -170,6 +211,8 @@ STRICTER = (
     "the operand must be a vector register",
     "takes no literal",
     "exec and null are no address",
+    "cache control takes no address",
+    "reserved bit of the DPP word",
 )
 
 

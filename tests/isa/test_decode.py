@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import subprocess
 from collections import Counter
 
@@ -15,13 +16,37 @@ ORACLE = isalib.oracle()
 needs_oracle = pytest.mark.skipif(ORACLE is None, reason="outside test data not found (TILELANG_SHARED)")
 
 
+def same_text(arch: str, text: str) -> str:
+    """Text for comparison; LLVM names register halves on gfx1201 only when asked to, and then all of them."""
+    return isalib.norm(re.sub(r"\.[lh]\b", "", text) if arch == "gfx1201" else text)
+
+
+def known_difference(theirs: str, ours: str) -> bool:
+    """gfx11 and gfx12: where LLVM's text does not say what the encoding says.
+
+    It falls back to names of whole registers (and drops op_sel) when a 16-bit instruction sets op_sel bits that no
+    operand uses; prints unknown delays as comments; has names for s_version; knows VOPD opcodes that these chips have
+    no short form of; misnames 96-bit scalar tuples; closes |x| behind vcc in v_cndmask_b32_dpp;
+    and drops op_sel bits of whole-register sources.
+    """
+    halves = ".l" in ours or ".h" in ours or "op_sel" in ours
+    fallback = halves and not re.search(r"\.[lh]\b", theirs)
+    if theirs == "INVALID":  # whether it can fall back depends on all the unused bits together
+        return re.search(r"_[iub]16(_e64|_dpp)* ", ours) is not None
+    if re.search(r"_e64_dpp .*, [|(neg]*-?\d", ours):  # a constant as second source beside DPP
+        return True
+    names = ("invalid inst", "SReg_96", "s_version", "dot2acc_f32", ", null", "v_cndmask_b32_dpp", "v_pk_fmac_f16")
+    return fallback or any(s in theirs for s in (*names, "v_dot2_f16_f16", "v_dot2_bf16_bf16"))
+
+
 @needs_oracle
-def test_vectors_print_exactly(isadump_exe):
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+def test_vectors_print_exactly(arch, isadump_exe):
     """Every vector's bytes decode and print as its text."""
-    with gzip.open(ORACLE / "vectors/vectors.gfx942.jsonl.gz", "rt") as f:
+    with gzip.open(ORACLE / f"vectors/vectors.{arch}.jsonl.gz", "rt") as f:
         rows = [json.loads(line) for line in f]
     assert len(rows) > 1000
-    got = isalib.isadump(isadump_exe, "gfx942", [r["bytes"] for r in rows])
+    got = isalib.isadump(isadump_exe, arch, [r["bytes"] for r in rows])
     bad = [
         (r["bytes"], r["text"], g)
         for r, g in zip(rows, got, strict=True)
@@ -31,7 +56,7 @@ def test_vectors_print_exactly(isadump_exe):
 
 
 @needs_oracle
-@pytest.mark.parametrize("arch", isalib.CDNA)
+@pytest.mark.parametrize("arch", isalib.ARCHS)
 def test_compiled_kernels_match_llvm(arch, isadump_exe, mcdump_exe, generator, tmp_path):
     """Every instruction of the oracle's code objects decodes and prints as LLVM prints it."""
     texts: dict[str, str] = {}
@@ -50,12 +75,12 @@ def test_compiled_kernels_match_llvm(arch, isadump_exe, mcdump_exe, generator, t
         if theirs == "INVALID":
             if not ours.startswith("<"):  # padding words after the code
                 bad.append((code, theirs, ours))
-        elif isalib.norm(theirs.split("\t", 1)[1]) != isalib.norm(ours):
+        elif same_text(arch, theirs.split("\t", 1)[1]) != same_text(arch, ours):
             bad.append((code, theirs, ours))
     assert not bad, f"{len(bad)} of {len(texts)} differ: {bad[:10]}"
 
 
-@pytest.mark.parametrize("arch", isalib.CDNA)
+@pytest.mark.parametrize("arch", isalib.ARCHS)
 def test_corpus_matches_llvm(arch, isadump_exe, mcdump_exe, generator):
     """Random encodings of every opcode of every family: same text, same size, same verdict.
 
@@ -65,10 +90,10 @@ def test_corpus_matches_llvm(arch, isadump_exe, mcdump_exe, generator):
     rnd = random.Random(seed)
     print("seed", seed)
     lines = [
-        (fam, isalib.encoding(rnd, fam, op))
+        (fam, isalib.encoding(rnd, arch, fam, op))
         for fam, ops in isalib.opcodes(arch).items()
         for op in ops
-        for _ in range(12)
+        for _ in range(300 if fam == "VOPD" else 12)
     ]
     ref = generator.run_mcdump(mcdump_exe, arch, [h for _, h in lines], text_only=True)
     got = isalib.isadump(isadump_exe, arch, [h for _, h in lines])
@@ -77,12 +102,15 @@ def test_corpus_matches_llvm(arch, isadump_exe, mcdump_exe, generator):
         if theirs == "CRASH":
             seen["crash"] += 1
             continue
-        refused = theirs == "INVALID" or "/*" in theirs
+        refused = theirs == "INVALID" or any(s in theirs for s in ("/*", " nv", "scale_offset"))
         if refused and ours.startswith("INVALID"):
             seen["both refuse"] += 1
         elif ours.startswith("INVALID") and any(s in ours for s in isalib.STRICTER):
             seen["stricter"] += 1
-        elif refused or isalib.norm(theirs) != isalib.norm(ours):
+        elif refused or same_text(arch, theirs) != same_text(arch, ours):
+            if arch in isalib.RDNA and known_difference(theirs, ours):
+                seen["known"] += 1
+                continue
             if arch == "gfx90a" and "src_flat_scratch_base" in theirs:
                 continue  # gfx940 and later
             if "src_lds_direct" in theirs or "v_pk_fmac_f16_sdwa" in theirs:
@@ -92,7 +120,8 @@ def test_corpus_matches_llvm(arch, isadump_exe, mcdump_exe, generator):
             seen[fam] += 1
     print(dict(seen))
     assert not bad, f"{len(bad)} of {len(lines)} differ: {bad[:10]}"
-    for fam in isalib.HEADS:
+    assert seen["known"] < 100
+    for fam in isalib.heads(arch):
         assert seen[fam] > 20, f"{fam}: too few valid encodings in the corpus"
 
 
@@ -118,16 +147,16 @@ def test_scaled_mfma_matches_llvm(isadump_exe, mcdump_exe, generator):
 
 def test_random_words_never_crash(isadump_exe):
     """Two million random encodings and truncations: no crash, no read past the end, a reason for every refusal."""
-    for arch, seed in (("gfx942", 7), ("gfx90a", 8), ("gfx950", 9)):
-        p = subprocess.run([isadump_exe, arch, "--fuzz", "700000", str(seed)], capture_output=True, text=True)
+    for arch, seed in (("gfx942", 7), ("gfx90a", 8), ("gfx950", 9), ("gfx1100", 10), ("gfx1201", 11)):
+        p = subprocess.run([isadump_exe, arch, "--fuzz", "500000", str(seed)], capture_output=True, text=True)
         assert p.returncode == 0, f"seed {seed}: {p.stderr}"
         valid = int(p.stdout.split()[0])
-        assert 50_000 < valid < 650_000, p.stdout
+        assert 50_000 < valid < 450_000, p.stdout
 
 
 def test_tables_are_what_llvm_says(generator, mcdump_exe):
     """The committed tables equal freshly made ones."""
-    files = generator.emit({c: generator.rows_of_chip(mcdump_exe, c) for c in generator.CHIPS})
+    files = generator.generate(mcdump_exe, generator.CHIPS)
     for name, text in files.items():
         assert (isalib.ROOT / "csrc/isa" / name).read_text() == text, f"{name} differs: run tools/isa/gen_isa.py"
 

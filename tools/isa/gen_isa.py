@@ -14,13 +14,26 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from families import COMBOS, HI1, LIT, OPCODE_BITS, SDST, SRC0, Family, V, families, generation, q
+
 ROOT = Path(__file__).resolve().parents[2]
-CHIPS = ["gfx90a", "gfx942", "gfx950"]
+CDNA = ["gfx90a", "gfx942", "gfx950"]
+RDNA = ["gfx1100", "gfx1201"]
+CHIPS = CDNA + RDNA
+# gfx11 code names halves of registers (v0.l, v0.h); LLVM decodes all of that only with this feature.
+FEATURES = {"gfx1100": "+real-true16", "gfx1201": "+real-true16"}
 
 # --------------------------------------------------------------------------------------------------- LLVM access
+
+
+def hexbytes(x: int, nbytes: int) -> str:
+    """Hex of the bytes of x, lowest first."""
+    return x.to_bytes(max(nbytes, (x.bit_length() + 31) // 32 * 4), "little").hex()
 
 
 def build_mcdump(out: Path) -> Path:
@@ -36,10 +49,12 @@ def build_mcdump(out: Path) -> Path:
     return exe
 
 
-def run_mcdump(exe: Path, chip: str, lines: list[str], *, text_only: bool = False, features: str = "") -> list[str]:
+def run_mcdump(
+    exe: Path, chip: str, lines: list[str], *, text_only: bool = False, features: str | None = None
+) -> list[str]:
     """One answer line for each input line of hex; "CRASH" where LLVM died, "INVALID" where it refused."""
     answers: list[str] = []
-    args = [str(exe), chip, "-t" if text_only else "-", features]
+    args = [str(exe), chip, "-t" if text_only else "-", FEATURES.get(chip, "") if features is None else features]
     while len(answers) < len(lines):
         todo = lines[len(answers) :]
         p = subprocess.run(args, input="\n".join(todo) + "\n", capture_output=True, text=True)
@@ -103,175 +118,9 @@ def parse(line: str) -> Answer | None:
     return Answer(f[0], int(f[1]), f[2].strip(), ops, f[5].split(), f[6].split())
 
 
-# --------------------------------------------------------------------------------------------------- families
-# Field values that tell the operands apart by their first register number; all are legal VGPR and SGPR tuples, and
-# stay so when any one bit is set in addition.
-VDST, SRC0, SRC1, SRC2, SDST, SCALE1 = 20, 16, 28, 80, 24, 44
-
-
-def words(*ws: int) -> str:
-    return "".join((w & 0xFFFFFFFF).to_bytes(4, "little").hex() for w in ws)
-
-
-def q(x: int) -> str:
-    return words(x, x >> 32)
-
-
-@dataclass
-class Family:
-    """An encoding family: how many opcodes, how to encode one, and which register number stands for which field."""
-
-    name: str
-    nops: int
-    encs: list  # functions op -> hex, tried in turn until one is valid
-    fields: dict[int, str]
-    probes: dict = field(default_factory=dict)  # flag name -> (function (op, variant index) -> hex, text regex)
-    skip: tuple[int, ...] = ()
-
-
-LIT = 0x12345678
-
-
-def sop1(op: int, s: int) -> str:
-    return words(0xBE800000 | VDST << 16 | op << 8 | s, 0)
-
-
-def vop1(op: int, s: int) -> str:
-    return words(0x7E000000 | VDST << 17 | op << 9 | s, 0)
-
-
-def vop3(op: int, dst: int, s: tuple[int, int, int], extra: int = 0) -> str:
-    return q(0xD0000000 | op << 16 | dst | s[0] << 32 | s[1] << 41 | s[2] << 50 | extra)
-
-
-def vop3p(op: int, s: tuple[int, int, int], extra: int = 0) -> str:
-    return q(0xD3800000 | op << 16 | VDST | s[0] << 32 | s[1] << 41 | s[2] << 50 | extra)
-
-
-V = 256
-COMBOS = [
-    (V + SRC0, V + SRC1, V + SRC2),
-    (V + SRC0, V + SRC1, SRC2),
-    (V + SRC0, SRC1, V + SRC2),
-    (SRC0, V + SRC1, V + SRC2),
-    (V + SRC0, SRC1, SRC2),
-    (SRC0, SRC1, V + SRC2),
-    (SRC0, SRC1, SRC2),
-    (V + SRC0, V + SRC1, 0),
-    (V + SRC0, 0, 0),
-    (0, 0, 0),
-]
-HI1 = 3 << 59 | 1 << 14  # op_sel_hi all ones, its neutral value
-
-
-def gfx9_families(chip: str) -> list[Family]:
-    """The encoding families of gfx90a, gfx942 and gfx950."""
-    srcf = {VDST: "VDST", SRC0: "SRC0", SRC1: "SRC1", SRC2: "SRC2", SDST: "SDST"}
-    v3 = [lambda op, s=s: vop3(op, VDST, s, SDST << 8) for s in COMBOS]
-    v3 += [lambda op, s=s: vop3(op, VDST, s) for s in COMBOS]
-    v3p = [lambda op, s=s: vop3p(op, s, HI1) for s in COMBOS] + [lambda op, s=s: vop3p(op, s) for s in COMBOS]
-    v3p.append(lambda op: q(0xD3800000 | op << 16 | V + SRC0 << 32 | V + SRC1 << 41))
-    fams = [
-        Family(
-            "SOP1",
-            256,
-            [
-                lambda op: sop1(op, SRC0),
-                lambda op: words(0xBE800000 | op << 8 | SRC0, 0),
-                lambda op: sop1(op, 0),
-                lambda op: words(0xBE800000 | op << 8, 0),
-            ],
-            srcf,
-        ),
-        Family("SOP2", 96, [lambda op: words(0x80000000 | op << 23 | VDST << 16 | SRC1 << 8 | SRC0, 0)], srcf),
-        Family("SOPK", 26, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
-        Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
-        Family("SOPP", 128, [lambda op: words(0xBF800000 | op << 16 | 0, 0)], srcf),
-        Family(
-            "SMEM",
-            256,
-            [
-                lambda op: q(0xC0000000 | op << 18 | 1 << 14 | VDST << 6 | SRC0 >> 1 | SRC1 << 57),
-                lambda op: q(0xC0000000 | op << 18 | 1 << 17 | VDST << 6 | SRC0 >> 1),
-            ],
-            {VDST: "SDATA", SRC0: "SBASE", SRC1: "SOFFSET"},
-        ),
-        Family(
-            "VOP1",
-            256,
-            [lambda op: vop1(op, V + SRC0), lambda op: vop1(op, SRC0), lambda op: words(0x7E000000 | op << 9, 0)],
-            srcf,
-        ),
-        Family(
-            "VOP2", 62, [lambda op: words(op << 25 | VDST << 17 | SRC1 << 9 | V + SRC0, LIT)], {**srcf, SRC1: "VSRC1"}
-        ),
-        Family(
-            "VOPC", 256, [lambda op: words(0x7C000000 | op << 17 | SRC1 << 9 | V + SRC0, 0)], {**srcf, SRC1: "VSRC1"}
-        ),
-        Family("VOP3", 0x380, v3, srcf),
-        Family("VOP3P", 128, v3p, srcf),
-        Family(
-            "DS",
-            256,
-            [
-                lambda op, g=g, m=m: q(
-                    0xD8000000
-                    | g
-                    | op << 17
-                    | (m & 1) * SRC0 << 32
-                    | (m >> 1 & 1) * SRC1 << 40
-                    | (m >> 2 & 1) * SRC2 << 48
-                    | (m >> 3) * VDST << 56
-                )
-                for g in (0, 1 << 16)
-                for m in (15, 11, 7, 9, 3, 10, 8, 1, 2, 0)
-            ],
-            {SRC0: "ADDR", SRC1: "DATA0", SRC2: "DATA1", VDST: "VDST"},
-        ),
-    ]
-    ff = {SRC0: "VADDR", SRC1: "VDATA", SRC2: "SADDR", VDST: "VDST"}
-
-    def flat(seg: int, saddr: int, sve: int = 0, glc: int = 0):
-        base = 0xDC000000 | seg << 14 | sve << 13 | glc << 16
-        return lambda op: q(base | op << 18 | SRC0 << 32 | SRC1 << 40 | saddr << 48 | VDST << 56)
-
-    fams += [
-        Family("FLAT", 128, [flat(0, 0)], ff, {"RTN": flat(0, 0, 0, 1)}),
-        Family("GLOBAL", 128, [flat(2, SRC2), flat(2, 0x7F)], ff, {"RTN": flat(2, SRC2, 0, 1)}),
-        Family("SCRATCH", 128, [flat(1, 0x7F) if chip == "gfx90a" else flat(1, SRC2, 1)], ff),
-    ]
-
-    def mubuf(extra: int = 0):
-        base = 0xE0000000 | 1 << 12 | extra
-        return lambda op: q(base | op << 18 | SRC0 << 32 | VDST << 40 | (SRC1 >> 2) << 48 | SRC2 << 56)
-
-    def mtbuf(op: int) -> str:
-        base = 0xE8000000 | 1 << 12 | 1 << 19
-        return q(base | op << 15 | SRC0 << 32 | VDST << 40 | (SRC1 >> 2) << 48 | SRC2 << 56)
-
-    bf = {SRC0: "VADDR", SRC1: "SRSRC", SRC2: "SOFFSET", VDST: "VDATA"}
-    fams += [
-        Family(
-            "MUBUF",
-            128,
-            [mubuf(), mubuf(1 << 16), lambda op: q(0xE0000000 | op << 18)],
-            bf,
-            {"RTN": mubuf(1 << 14), "LDS": mubuf(1 << 16)},
-        ),
-        Family("MTBUF", 16, [mtbuf], bf),
-    ]
-    if chip == "gfx950":  # scaled MFMA: a prefix with the two scales, then the matrix instruction
-
-        def scaled(op: int) -> str:
-            return q(0xD3AC0000 | (V + SDST) << 32 | (V + SCALE1) << 41) + vop3p(op, COMBOS[0], 1 << 11)
-
-        scales = {SDST: "SCALE0", SCALE1: "SCALE1"}
-        fams.append(Family("VOP3PX", 128, [scaled], {**srcf, **scales}))
-    return fams
-
-
 # --------------------------------------------------------------------------------------------------- types
 
+BARRIER = 37  # operand type of a barrier number: an inline constant, m0, or (never assembled) a register
 T_SRC = {
     13: "I32",
     14: "I64",
@@ -371,6 +220,12 @@ def classes(mnem: str, fam: str) -> list[str]:
             c.append("CMPX")
         if mnem == "v_nop":
             c.append("NOP")
+    elif re.match(r"s_(wait|barrier_wait)", mnem):
+        c += ["WAIT"] + ["BARRIER"] * ("barrier" in mnem)
+    elif re.match(r"s_barrier", mnem):
+        c.append("BARRIER")
+    elif mnem in ("s_delay_alu", "s_clause", "s_set_inst_prefetch_distance"):
+        c.append("NOP")
     elif fam in ("SOP1", "SOP2", "SOPK", "SOPC"):
         c.append("SALU")
         if re.match(r"s_(setpc|swappc|call|cbranch|rfe|getpc_never)", mnem):
@@ -380,10 +235,6 @@ def classes(mnem: str, fam: str) -> list[str]:
             c.append("BRANCH")
         elif mnem.startswith("s_endpgm"):
             c.append("END")
-        elif mnem == "s_barrier":
-            c.append("BARRIER")
-        elif mnem.startswith("s_wait"):
-            c.append("WAIT")
         elif mnem == "s_nop":
             c.append("NOP")
         elif mnem in ("s_setprio", "s_sleep", "s_sethalt", "s_wakeup"):
@@ -442,15 +293,18 @@ class Row:
 IMM_KINDS = [
     (r"s_(branch|cbranch_\w+)$", "BRANCH"),
     (r"s_waitcnt$", "WAITCNT"),
+    (r"s_delay_alu$", "DELAY"),
+    (r"s_(waitcnt_depctr|wait_alu)$", "DEPCTR"),
+    (r"s_(denorm_mode|barrier_wait)$", "DEC"),
     (r"s_(getreg|setreg)", "HWREG"),
     (r"s_sendmsg", "SENDMSG"),
     (r"s_set_gpr_idx_(on|mode)$", "GPRIDX"),
     (
         r"s_(nop|sleep|setprio|sethalt|trap|icache_inv|endpgm|barrier|setkill|decperflevel|incperflevel|wakeup|"
-        r"endpgm_\w+|ttracedata\w*|set_gpr_idx_off)$",
+        r"endpgm_\w+|ttracedata|set_gpr_idx_off)$",
         "DEC",
     ),
-    (r"s_call_b64|s_cbranch_i_fork", "BRANCH"),
+    (r"s_version$|s_subvector_loop|s_call_b64|s_cbranch_i_fork", "BRANCH"),
 ]
 
 
@@ -485,8 +339,8 @@ def acc_fields(fam: Family, *answers: Answer | None) -> set[str]:
     return {fam.fields[o.num] for a in answers if a for o in a.opnds if o.file == "AGPR" and o.num in fam.fields}
 
 
-def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str) -> tuple[str, ...]:
-    """Operand specs in text order, implicit ones last."""
+def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str, wave: bool) -> tuple[str, ...]:
+    """Operand specs in text order, implicit ones last; wave: lane masks are as wide as the wave."""
     found: list[list] = []  # [field, nregs, type, flags, num]
     tied_to: set[int] = set()
     for o in a.opnds:
@@ -496,7 +350,7 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
     for i, o in enumerate(a.opnds):
         if o.tied >= 0 and o.kind == "r":
             continue
-        if o.kind == "r" and o.num >= 0 and (o.bits or o.rc != "-"):
+        if o.kind == "r" and o.num >= 0 and (o.bits or o.rc != "-" or o.otype == BARRIER):
             f = fam.fields.get(o.num)
             if f is None:
                 raise ValueError(f"{a.llvm}: register {o.val} stands for no field")
@@ -531,6 +385,11 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
             n = {"SRC0": 0, "SRC1": 1, "VSRC1": 1, "SRC2": 2}.get(f, -1)
             if n in mods:
                 flags.append("MOD")
+            if o.val.endswith(("_LO16", "_HI16")) or o.rc.startswith("VS_16"):
+                flags.append("T16")
+            carry = f == "SRC2" and re.match(r"v_(cndmask|add_co_ci|sub_co_ci|subrev_co_ci)", mnem)
+            if wave and fam.name == "VOP3" and (f == "SDST" or carry or f == "VDST" and mnem.startswith("v_cmp")):
+                flags.append("MASK")
             typ = operand_type(mnem, o.is_def, o.otype, o.bits)
             if f in ("ADDR", "VADDR", "SADDR", "SDST", "SOFFSET", "SBASE", "SRSRC") or (o.is_def and o.file == "SGPR"):
                 typ = {1: "B32", 2: "B64"}.get(o.bits // 32, "ANY")
@@ -552,7 +411,8 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
                 and ("VCC" in a.defs or "EXEC" in a.defs or any(o.is_def and o.val == "VCC" for o in a.opnds))
                 and not any(x[0] == "VCC" for x in out)
             )
-            out.append([t.split("_")[0].upper(), 2, "B64", ["W" if isdef else "R"], None])
+            mask = ["MASK"] if wave and fam.name.startswith("VOP") else []
+            out.append([t.split("_")[0].upper(), 2, "B64", ["W" if isdef else "R", *mask], None])
             continue
         m = re.match(r"[-|]*(v|s|a|ttmp)\[?(\d+)", t)
         if m:
@@ -598,8 +458,9 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str)
                 if fl not in same[0][3]:
                     same[0][3].insert(0, fl)
                 continue
-            w = {"VCC": 2, "EXEC": 2, "FLATSCR": 2}.get(name, 1)
-            out.append([name, w, "B64" if w == 2 else "B32", [fl, "IMPL"], None])
+            w = 1 if r.endswith(("_LO", "_HI")) else {"VCC": 2, "EXEC": 2, "FLATSCR": 2}.get(name, 1)
+            mask = ["MASK"] if wave and w == 2 and fam.name.startswith("VOP") else []
+            out.append([name, w, "B64" if w == 2 else "B32", [fl, "IMPL", *mask], None])
     if len(out) > 8:
         raise ValueError(f"{a.llvm}: too many operands")
     return tuple(spec(f, n, t, fl) for f, n, t, fl, _ in out)
@@ -622,6 +483,12 @@ def imm_fields(fam: str, mnem: str, a: Answer) -> dict[int, str]:
         return {i: "LIT" for i in imms}
     if fam == "SOPC" and mnem == "s_set_gpr_idx_on":
         return {i: "SRC1IMM" for i in imms}
+    if fam == "SOP2" and re.search(r"(mk|ak)_f32$", mnem):
+        return {i: "LIT" for i in imms}
+    if fam == "SOP1" and imms and re.match(r"s_(sendmsg_rtn|barrier_|get_barrier|alloc|sleep_var)", mnem):
+        return {imms[0]: "SRC0IMM"}
+    if fam == "SMEM" and re.match(r"s_(prefetch|buffer_prefetch)", mnem):
+        return {imms[-1]: "SDATAIMM"}
     if fam == "SMEM" and mnem.startswith("s_atc_probe"):
         return {imms[0]: "SDATAIMM"}
     return {}
@@ -632,15 +499,19 @@ def probe_flags(
 ) -> dict[tuple[str, int], dict[str, str]]:
     """Texts of every row with one modifier bit set at a time; (family, opcode) -> {probe: text}."""
     bits: list[tuple[tuple[str, int], str, str]] = []
+    gen = generation(chip)
     for fam, op, _, enc in todo:
         x = int.from_bytes(bytes.fromhex(enc), "little")
         key = (fam.name, op)
         if fam.name == "VOP3PX":
             continue
 
-        def add(name: str, val: int, key=key) -> None:
-            bits.append((key, name, q(val)))
+        def add(name: str, val: int, key=key, enc=enc) -> None:
+            bits.append((key, name, hexbytes(val, max(8, len(enc) // 2))))
 
+        if gen != "gfx9":
+            rdna_probes(gen, fam.name, x, add)
+            continue
         if fam.name == "VOP3":
             add("clamp", x | 1 << 15)
             add("omod", x | 1 << 59)
@@ -697,53 +568,63 @@ def probe_flags(
     return out
 
 
-OPCODE_BITS = {
-    "SOP1": 0xFF80FF00,
-    "SOP2": 0xFF800000,
-    "SOPK": 0xFF800000,
-    "SOPC": 0xFFFF0000,
-    "SOPP": 0xFFFF0000,
-    "SMEM": 0xFFFC0000,
-    "VOP1": 0xFE01FE00,
-    "VOP2": 0xFE000000,
-    "VOPC": 0xFFFE0000,
-    "VOP3": 0xFFFF0000,
-    "VOP3P": 0xFFFF0000,
-    "DS": 0xFDFE0000,
-    "FLAT": 0xFDFCC000,
-    "GLOBAL": 0xFDFCC000,
-    "SCRATCH": 0xFDFCC000,
-    "MUBUF": 0xFDFC0000,
-    "MTBUF": 0xFC078000,
-}
+def rdna_probes(gen: str, fam: str, x: int, add: Callable[[str, int], None]) -> None:
+    """The probes of gfx11 and gfx12."""
+    dpp = SRC0 | 0xE4 << 8 | 0xFF << 24
+    if fam == "VOP3":
+        add("clamp", x | 1 << 15)
+        add("omod", x | 1 << 59)
+        for i in range(3):
+            add(f"neg{i}", x | 1 << (61 + i))
+        for i in range(4):
+            add(f"opsel{i}", (x & ~(0x7F << 8)) | 1 << (11 + i))
+        add("dpp", x & ~(0x1FF << 32) & (1 << 64) - 1 | 250 << 32 | dpp << 64)
+    elif fam == "VOP3P":
+        add("clamp", x | 1 << 15)
+        for i in range(3):
+            add(f"neg{i}", x | 1 << (61 + i))
+            add(f"opsel{i}", x | 1 << (11 + i))
+        add("opselhi", x & ~HI1)
+        add("dpp", x & ~(0x1FF << 32) & (1 << 64) - 1 | 250 << 32 | dpp << 64)
+    elif fam in ("VOP1", "VOP2", "VOPC"):
+        w = x & 0xFFFFFE00 | 0xFA
+        add("dpp", w | dpp << 32)
+        add("dpp_neg0", w | (dpp | 1 << 20) << 32)
+        add("dpp_neg1", w | (dpp | 1 << 22) << 32)
+    elif fam == "SMEM":
+        add("glc", x | 1 << (14 if gen == "gfx11" else 23))
+    elif fam == "DS":
+        add("gds", x | 1 << 17)
+        add("offs", x | 0x201)
+    elif fam in ("FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF"):
+        add("glc", x | 1 << (14 if gen == "gfx11" else 52))
 
 
 def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]) -> dict[tuple[str, int], int]:
     """For every row the zero bits of its neutral encoding that may not be set (LLVM refuses the word then)."""
     keys, lines = [], []
+    opcode_bits = OPCODE_BITS[generation(chip)]
     for fam, op, _, enc in todo:
         if fam.name == "VOP3PX":
             continue
         x = int.from_bytes(bytes.fromhex(enc), "little")
-        n = (
-            32
-            if OPCODE_BITS[fam.name] and fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC")
-            else 64
-        )
+        n = 32 if fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC") else 64
         for b in range(n):
-            if not x >> b & 1 and not OPCODE_BITS[fam.name] >> b & 1:
+            if not x >> b & 1 and not opcode_bits[fam.name] >> b & 1:
                 keys.append(((fam.name, op), b))
-                lines.append(q(x | 1 << b))
+                lines.append(hexbytes(x | 1 << b, max(8, len(enc) // 2)))
     out: dict[tuple[str, int], int] = {}
     for (key, b), t in zip(keys, run_mcdump(exe, chip, lines, text_only=True)):
-        if t == "INVALID" or "/*" in t and "Invalid register" not in t and "Invalid immediate" not in t:
+        later = re.search(r" nv\b| scale_offset", t)  # bits of chips after gfx1201
+        if t == "INVALID" or later or "/*" in t and "Invalid register" not in t and "Invalid immediate" not in t:
             out[key] = out.get(key, 0) | 1 << b
     return out
 
 
 def rows_of_chip(exe: Path, chip: str) -> list[Row]:
     """All rows of one chip."""
-    fams = gfx9_families(chip)
+    fams = families(chip)
+    gfx9 = generation(chip) == "gfx9"
     jobs = [(f, op, i) for f in fams for op in range(f.nops) for i in range(len(f.encs))]
     lines = [f.encs[i](op) for f, op, i in jobs]
     answers = run_mcdump(exe, chip, lines)
@@ -752,6 +633,10 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
         a = parse(line)
         if a is None or (f.name, op) in first:
             continue
+        if f.name == "VOP3" and any(
+            o.kind == "r" and o.num >= 0 and o.num not in f.fields and o.tied < 0 for o in a.opnds
+        ):
+            continue  # a field this variant leaves 0: the scalar destination
         if f.name == "VOP3PX" and a.size != 16:
             continue
         if f.name == "VOP3P" and i < len(COMBOS) and re.match(r"v_(mfma|smfmac|accvgpr)", a.mnem):
@@ -782,18 +667,19 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             for b, rx in (("clamp", "clamp"), ("omod", r"mul:2")):
                 if has(b, rx):
                     flags.append(b.upper())
+            if any(has(f"opsel{k}", "byte_sel:") for k in range(4)):
+                flags.append("BYTESEL")
             if has("neg0", "bitop3:"):
                 flags.append("BITOP3")
             mods = {k for k in range(3) if has(f"neg{k}", r"[ ,]-[|vs]|-\d| neg\(|-v|-s")}
             if any(has(f"opsel{k}", r"op_sel:") for k in range(4)):
                 flags.append("OPSEL")
-                if (
-                    any(has(f"opsel{k}", r"op_sel:\[\d,\d,\d,\d\]") for k in range(4))
-                    and len([o for o in a.opnds if o.kind == "r" and o.tied < 0]) == 3
-                ):
-                    flags.append("OPSEL4")
+                shown = next(m for k in range(4) if (m := re.search(r"op_sel:\[([\d,]+)\]", p.get(f"opsel{k}", ""))))
+                flags.append(f"SELS({shown[1].count(',') + 1})")
             if any(o.num == SDST and o.is_def for o in a.opnds):
                 flags.append("VOP3B")
+            if ans.get("dpp"):
+                flags.append("DPP")
         elif fname == "VOP3P":
             base = "MAI" if re.match(r"v_(mfma|smfmac|accvgpr)(?!_ld_scale)", mnem) else "VOP3P"
             if base == "MAI":
@@ -817,6 +703,12 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                     flags.append("OPSEL")
                 if has("opselhi", "op_sel_hi:"):
                     flags.append("OPSELHI")
+                if "opselhi" in ans and ans["opselhi"] is None:
+                    flags.append("HI1")
+                if has("opsel0", "index_key:"):
+                    flags.append("INDEXKEY")
+                if ans.get("dpp"):
+                    flags.append("DPP")
         elif fname == "VOP3PX":
             base = "MAI"
             acc = {"VDST", "SRC0", "SRC1", "SRC2"}
@@ -825,7 +717,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             base = fname
             if ans.get("dpp") and len(a.opnds) > 0:
                 flags.append("DPP")
-                if "only supports row_newbcast" in p["dpp_full"]:
+                if "only supports row_newbcast" in p.get("dpp_full", ""):
                     flags.append("DPP64")
             if ans.get("sdwa") and len(a.opnds) > 0:
                 flags.append("SDWA")
@@ -850,17 +742,18 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                     flags.append("OFF2")
                 if not has("offs", "offset"):
                     flags.append("NOOFF")
-            if fname == "SMEM" and has("glc", " glc"):
+            if fname == "SMEM" and has("glc", " glc| th:"):
                 flags.append("GLC")
             if fname == "SMEM" and "atomic" in mnem:
                 flags.append("RTN")
-            if fname == "SOPK" and any(o.val == str(LIT) for o in a.opnds):
+            if fname in ("SOPK", "SOP2") and any(o.kind in "ie" and o.val == str(LIT) for o in a.opnds):
                 flags.append("LIT")
             if fname in ("FLAT", "GLOBAL") and ans.get("glc") and ans["glc"].mnem == a.mnem:
                 rtn, plain = ans["glc"], a
                 if sum(o.is_def for o in rtn.opnds) != sum(o.is_def for o in plain.opnds):
                     flags.append("RTN")
                     a = rtn
+                if gfx9 and a is rtn:
                     acc |= acc_fields(
                         f,
                         parse(
@@ -873,6 +766,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                 flags.append("LDS")
             if fname == "MUBUF" and not any("SRSRC" in x.rc or x.file == "SGPR" for x in a.opnds):
                 flags.append("NOOFF")  # cache control
+            if fname == "MUBUF" and mnem.startswith("tbuffer"):
+                base = "MTBUF"
             if fname == "MUBUF":
                 glc = ans.get("glc")
                 if glc and glc.mnem == a.mnem and sum(o.is_def for o in glc.opnds) != sum(o.is_def for o in a.opnds):
@@ -881,22 +776,85 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
                 if lds and lds.mnem == a.mnem and " lds" in lds.text:
                     flags.append("LDS" if " lds" not in a.text else "LDSONLY")
         try:
-            specs = make_specs(f, a, acc, mods, mnem)
+            specs = make_specs(f, a, acc, mods, mnem, wave=not gfx9)
         except ValueError as e:
             print("skipped:", chip, fname, op, a.text, e, file=sys.stderr)
             continue
         imm = "NONE"
-        if any("SIMM16" in s or "SRC1IMM" in s for s in specs):
+        if any("SIMM16" in s or "SRC1IMM" in s or "SRC0IMM" in s for s in specs):
             imm = next((k for rx, k in IMM_KINDS if re.match(rx, mnem)), "HEX")
         rows.append(Row(fname, op, mnem, suffix, specs, flags, base, imm, mbz.get((fname, op), 0)))
     return rows
 
 
+def dual_rows(exe: Path, chip: str, rows: list[Row]) -> list[str]:
+    """Lines ISA_DUAL(half, opcode, family, opcode there): which short instruction each VOPD half is."""
+    if generation(chip) == "gfx9":
+        return []
+    where = {r.mnem: r for r in rows if r.fam in ("VOP1", "VOP2")}
+    out = []
+    for half, n in ((0, 16), (1, 32)):
+        for op in range(n):
+            first = op << 22 | 4 << 17 if half == 0 else 4 << 22 | op << 17  # with v_dual_add_f32 on the other side
+            answers = []
+            for src1 in (28, 0):  # v_dual_mov_b32 has no second source
+                x, y = (src1, 31) if half == 0 else (28, src1 and 31)
+                word = 0xC8000000 | first | x << 9 | V + 16 | (V + 17 | y << 9 | 10 << 17 | 20 << 24) << 32 | LIT << 64
+                answers.append(parse(run_mcdump(exe, chip, [hexbytes(word, 12)])[0]))
+            a = next((a for a in answers if a), None)
+            if a is None:
+                continue
+            name = a.text.split("::")[half].split()[0].replace("v_dual_", "v_")
+            if name in where:
+                out.append(f"ISA_DUAL({half}, {op}, {where[name].fam}, {where[name].op})")
+            else:
+                print(f"{chip}: no short form of {name}", file=sys.stderr)
+    return out
+
+
+def value_names(exe: Path, chip: str, rows: list[Row]) -> list[str]:
+    """Lines ISA_HWREG(chip, number, name) and ISA_MESSAGE(chip, number, name)."""
+    op = {r.mnem: r.op for r in rows if r.fam in ("SOPK", "SOPP")}
+    regs = [
+        (0xB0000000 | op["s_getreg_b32"] << 23 | 5 << 16 | 31 << 11 | i).to_bytes(4, "little").hex() for i in range(64)
+    ]
+    n = 16 if generation(chip) == "gfx9" else 256
+    msgs = [(0xBF800000 | op["s_sendmsg"] << 16 | i).to_bytes(4, "little").hex() for i in range(n)]
+    out = []
+    for macro, code in (("ISA_HWREG", regs), ("ISA_MESSAGE", msgs)):
+        for i, t in enumerate(run_mcdump(exe, chip, code, text_only=True)):
+            m = re.search(r"(?:hwreg|sendmsg)\(([A-Z]\w+)", t)
+            if m:
+                out.append(f'{macro}({chip.upper()}, {i}, "{m[1]}")')
+    if generation(chip) != "gfx9":
+        fmts = [
+            q(0xE8000000 | i << 19 | 16 << 32 | 20 << 40 | 7 << 48 | 128 << 56)
+            if generation(chip) == "gfx11"
+            else hexbytes(0xC420007C | (20 | 28 << 9 | i << 23) << 32 | 16 << 64, 12)
+            for i in range(128)
+        ]
+        for i, t in enumerate(run_mcdump(exe, chip, fmts, text_only=True)):
+            m = re.search(r"format:\[(\w+)\]", t)
+            if m:
+                out.append(f'ISA_FORMAT({chip.upper()}, {i}, "{m[1]}")')
+    if generation(chip) == "gfx9":  # these take an operation: the name stands only with one
+        out += [f'ISA_MESSAGE({chip.upper()}, 2, "MSG_GS")', f'ISA_MESSAGE({chip.upper()}, 15, "MSG_SYSMSG")']
+    return out
+
+
 HEAD = "/* Generated by tools/isa/gen_isa.py from LLVM 22's answers; do not edit. */\n"
 
 
-def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
+def generate(exe: Path, chips: list[str]) -> dict[str, str]:
     """File name -> text of every generated file."""
+    rows = {c: rows_of_chip(exe, c) for c in chips}
+    files = emit(rows, {c: dual_rows(exe, c, r) for c, r in rows.items()})
+    files["isa_names.def"] = HEAD + "".join(f"{n}\n" for c, r in rows.items() for n in value_names(exe, c, r))
+    return files
+
+
+def emit(all_rows: dict[str, list[Row]], duals: dict[str, list[str]]) -> dict[str, str]:
+    """File name -> text of the tables."""
     ops: dict[str, list[str]] = {}
     pats: dict[tuple[str, ...], int] = {(): 0}
     masks: dict[int, int] = {0: 0}
@@ -919,7 +877,7 @@ def emit(all_rows: dict[str, list[Row]]) -> dict[str, str]:
             fl = " | ".join("ISA_R_" + x for x in r.flags) or "0"
             mask = masks.setdefault(r.mbz, len(masks))
             t += f"ISA_ROW({r.fam}, {r.op}, {r.base}, {r.mnem}, {n}, {r.suffix}, {r.imm}, {fl}, {mask})\n"
-        body[f"isa_{chip}.def"] = t
+        body[f"isa_{chip}.def"] = t + "".join(f"{d}\n" for d in duals[chip])
     t = HEAD
     for specs, n in pats.items():
         t += f"ISA_PATTERN({n}, {len(specs)}, " + (", ".join(specs) or "{0}") + ")\n"
@@ -939,7 +897,7 @@ def main() -> int:
     a = ap.parse_args()
     with tempfile.TemporaryDirectory() as tmp:
         exe = build_mcdump(Path(tmp))
-        files = emit({c: rows_of_chip(exe, c) for c in a.chips})
+        files = generate(exe, a.chips)
     bad = 0
     for name, text in files.items():
         path = a.out / name
