@@ -137,7 +137,7 @@ add_region(Lw *lw, TlOp o)
 bool
 lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r)
 {
-    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor};
+    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor, .sync = lw->sync};
     if (!cond)
         return true;
     r->n = flat(tiles, n, NULL);
@@ -203,6 +203,8 @@ lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n)
         return false;
     lw->b = r->save;
     lw->anchor = r->anchor;
+    lw->sync.read |= r->sync.read;
+    lw->sync.written |= r->sync.written;
     for (uint32_t i = 0; i < r->n; i++)
         now[i] = tl_result(lw->ir, r->op, i);
     unflat(tiles, n, now);
@@ -255,6 +257,12 @@ carried_chunk(Lw *lw, const TlLayout *l)
         if (tl_layout_equal(&lw->dots.data[i].c, l))
             return tl_dot_slice(&lw->dots.data[i].d, TL_FRAG_C, 0, 0, 0).count;
     return TL_MIN(1u << tl_layout_in_bits(l, TL_DIM_REG), 4u);
+}
+
+static LwSync
+sync_union(LwSync a, LwSync b)
+{
+    return (LwSync){a.read | b.read, a.written | b.written};
 }
 
 typedef struct Carried { /* the carried values of a loop or if: tiles by chunk, scalars by themselves */
@@ -399,12 +407,15 @@ lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init)
     if (!lw->anchor)
         lw->anchor = f;
     const TlVal *sargs = tl_blockn(ir, sb)->args.data;
+    LwSync before = lw->sync;
+    lw_sync_loop(lw, loop);
     if (!tl_map_put(&lw->scal, sargs[0], iv) || !carried_bind(lw, &c, sargs + 1, args) ||
         !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
         return false;
     lw->b.loc = lw_loc(lw, loop);
     if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop))
         return false;
+    lw->sync = sync_union(lw->sync, before);
     lw->b = save;
     lw->anchor = anchor;
     for (uint32_t i = 0; i < c.flat_n; i++)
@@ -471,10 +482,12 @@ lower_if(Lw *lw, TlOp op)
     TlOp f = lw_op(lw, TL_OP_if, &cond, 1, ty, like.flat_n);
     TlBuilder save = lw->b;
     TlOp anchor = lw->anchor;
+    LwSync before = lw->sync, after = {0, 0};
     for (uint32_t r = 0; f && r < 2; r++) {
         TlBlock b = add_region(lw, f);
         if (!b)
             return false;
+        lw->sync = before;
         lw->b.block = b;
         lw->b.before = 0;
         if (!lw->anchor)
@@ -482,9 +495,11 @@ lower_if(Lw *lw, TlOp op)
         if (!lw_block(lw, n.region[r]) || !yield_carried(lw, n.region[r], n.res, n.nres) ||
             !tl_walk(ir, n.region[r], forget_tile, lw))
             return false;
+        after = sync_union(after, lw->sync);
         lw->b = save;
         lw->anchor = anchor;
     }
+    lw->sync = after;
     for (uint32_t i = 0; f && i < like.flat_n; i++)
         out[i] = tl_result(ir, f, i);
     return f && carried_bind(lw, &like, n.res, out) && lw_loop_exts(lw, op);
@@ -507,6 +522,8 @@ lower_while(Lw *lw, TlOp op)
     TlOp f = lw_op(lw, TL_OP_while, in, c.flat_n, ty, c.flat_n);
     TlBuilder save = lw->b;
     TlOp anchor = lw->anchor;
+    LwSync before = lw->sync;
+    lw_sync_loop(lw, op);
     for (uint32_t r = 0; f && r < 2; r++) {
         TlBlock sb = n.region[r], b = add_region(lw, f);
         for (uint32_t i = 0; b && i < c.flat_n; i++) {
@@ -538,6 +555,7 @@ lower_while(Lw *lw, TlOp op)
         lw->b = save;
         lw->anchor = anchor;
     }
+    lw->sync = sync_union(lw->sync, before);
     for (uint32_t i = 0; f && i < c.flat_n; i++)
         args[i] = tl_result(ir, f, i);
     return f && carried_bind(lw, &c, n.res, args);
@@ -579,12 +597,13 @@ lower_op(Lw *lw, TlOp o)
         LwTile *t = lw_dot(lw, o);
         return t && lw_set_tile(lw, n.res[0], t);
     }
-    if (n.code == TL_OP_barrier) { /* shared stores bring their own; global memory needs one */
-        TlOp b = lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
+    if (n.code ==
+        TL_OP_barrier) { /* accesses to LDS bring their own; what others stored to global memory needs it */
         bool all = false;
         for (uint32_t i = 0; i < lw->params.len; i++)
             all = all || lw->params.data[i].written;
-        return b && (!all || tl_attr_set_str(ir, b, "scope", "all"));
+        return !all ||
+               (lw_barrier(lw) && tl_attr_set_str(ir, tl_blockn(ir, lw->b.block)->last, "scope", "all"));
     }
     if (n.code == TL_OP_load)
         return tl_vtype(ir, n.res[0])->kind == TL_TY_TILE ? lw_emit_loads(lw, o) : lw_scalar_load(lw, o);

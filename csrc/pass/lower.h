@@ -72,8 +72,8 @@ typedef struct LwShared { /* one LDS buffer */
     bool solved;
     TlLdsMap map;
     TL_VEC(LwLdsAcc) acc;
-    LwExt ext; /* of the last whole store; part of the value that a read gives */
-    bool stored;
+    LwExt ext;    /* of the last whole store; part of the value that a read gives */
+    uint32_t bit; /* in LwSync */
 } LwShared;
 
 typedef struct LwDotPlan {
@@ -83,6 +83,13 @@ typedef struct LwDotPlan {
     uint8_t perm[2][16]; /* access order -> dot order of register bits */
     TlLayout c;
 } LwDotPlan;
+
+/* LDS accesses of this wave that no barrier has followed yet: a bit a shared buffer, LW_SCRATCH_BIT for the
+ * scratch. */
+typedef struct LwSync {
+    uint64_t read, written;
+} LwSync;
+enum { LW_SCRATCH_BIT = 63 };
 
 typedef struct LwParam {
     TlVal src;
@@ -117,7 +124,7 @@ typedef struct Lw {
     uint32_t lds_bytes, scratch_bytes;
     TlVal lane, wave, tid;
     TlVal coords_key;
-    bool barrier_due; /* a user's barrier that nothing has stood for yet */
+    LwSync sync;
     bool grid_known;
     int64_t kgrid[3][3]; /* inferred grid: param, axis, C */
     uint32_t ngrid;
@@ -179,7 +186,8 @@ uint32_t lw_mem_minor(Lw *lw, TlOp access); /* tile dim with unit stride in memo
 typedef struct LwRegion { /* an `if` being built around tiles; op 0: no condition, nothing to do */
     TlOp op, anchor;
     TlBuilder save;
-    TlVal *old; /* chunk values before */
+    LwSync sync; /* before */
+    TlVal *old;  /* chunk values before */
     uint32_t n;
 } LwRegion;
 typedef struct LwGlobal { /* a global access made ready */
@@ -248,6 +256,12 @@ TlVal lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e);
 /* ---- lower_convert.c, lower_reduce.c */
 uint32_t lw_scratch(Lw *lw, uint32_t n);
 bool lw_barrier(Lw *lw);
+/* Before LDS of these bits is read or written: a barrier if an access of another wave may still be on its
+ * way. */
+bool lw_sync_read(Lw *lw, uint64_t bits);
+bool lw_sync_write(Lw *lw, uint64_t bits);
+/* At the start of a loop's body: what the turn before may have left. */
+void lw_sync_loop(Lw *lw, TlOp loop);
 LwTile *lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at);
 bool lw_reduce(Lw *lw, TlOp op);
 

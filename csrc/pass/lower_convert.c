@@ -15,12 +15,6 @@ lw_scratch(Lw *lw, uint32_t n)
     return base;
 }
 
-bool
-lw_barrier(Lw *lw)
-{
-    return lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0) != 0;
-}
-
 /* Registers of dst from registers of the same lane of t; conv: (register, lane, wave) of dst -> of t. */
 static LwTile *
 rename_regs(Lw *lw, const LwTile *t, const TlLayout *dst, const TlLayout *conv)
@@ -66,7 +60,7 @@ cast_tile(Lw *lw, const LwTile *t, TlElem to)
 static LwTile *
 through_lds(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
 {
-    LwShared s = {.elem = t->elem, .solved = true};
+    LwShared s = {.elem = t->elem, .solved = true, .bit = LW_SCRATCH_BIT};
     TlLdsAccess acc[2] = {{.op = TL_LDS_WRITE, .layout = t->lay, .max_bytes = 16, .weight = 1},
                           {.op = TL_LDS_READ, .layout = *dst, .max_bytes = 16, .weight = 1}};
     TlAddrSplit split[2];
@@ -80,7 +74,7 @@ through_lds(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
     }
     s.offset = lw_scratch(lw, s.map.bytes);
     LwLdsAcc w = {.lay = t->lay, .split = split[0]}, r = {.lay = *dst, .split = split[1]};
-    if (!lw_barrier(lw) || !lw_lds_write(lw, &s, &w, t) || !lw_barrier(lw))
+    if (!lw_lds_write(lw, &s, &w, t))
         return NULL;
     return lw_lds_read(lw, &s, &r);
 }

@@ -154,7 +154,7 @@ LwTile *
 lw_lds_read(Lw *lw, LwShared *s, const LwLdsAcc *a)
 {
     LwTile *t = lw_tile_new(lw, &a->lay, s->elem, a->split.vec);
-    if (!t)
+    if (!t || !lw_sync_read(lw, 1ull << s->bit))
         return NULL;
     for (uint32_t i = 0; i < t->nchunk; i++)
         if (!(t->v[i] = lw_lds_read_one(lw, s, a, i)))
@@ -179,7 +179,7 @@ lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t)
     LwTile *w = lw_tile_rechunk(lw, t, a->split.vec);
     TlVal owner = lw_owner(lw, &a->lay);
     LwRegion r;
-    if (!w || (owner && !lw_when_begin(lw, owner, &r)))
+    if (!w || !lw_sync_write(lw, 1ull << s->bit) || (owner && !lw_when_begin(lw, owner, &r)))
         return false;
     uint32_t free_regs = tl_layout_free_of(&a->lay, TL_DIM_REG);
     bool ok = true;
@@ -187,12 +187,6 @@ lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t)
         if (!((i * w->chunk) & free_regs))
             ok = lw_lds_write_one(lw, s, a, i, w->v[i]);
     return ok && (!owner || lw_when_end(lw, &r));
-}
-
-static void
-lds_barrier(Lw *lw)
-{
-    lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
 }
 
 /* A store of a whole shared buffer outside of a pipelined loop. A barrier before (others may still read the
@@ -228,12 +222,6 @@ lw_store_shared(Lw *lw, TlOp op)
     t = t ? lw_tile_permute(lw, t, perm, a->split.vec) : NULL;
     if (!t)
         return false;
-    if (s->stored || lw->b.block != lw->entry) /* in a loop the turn before may still read */
-        lds_barrier(lw);
-    s->stored = true;
     s->ext = ext;
-    if (!lw_lds_write(lw, s, a, t))
-        return false;
-    lds_barrier(lw);
-    return true;
+    return lw_lds_write(lw, s, a, t);
 }

@@ -537,8 +537,7 @@ lw_order_memory(Lw *lw, TlOp op)
         due = due || (alias && (q->written || (store && q->read)));
     }
     if (due || (loop && store)) {
-        TlOp b = lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
-        if (!b || !tl_attr_set_str(lw->ir, b, "scope", "all"))
+        if (!lw_barrier(lw) || !tl_attr_set_str(lw->ir, tl_blockn(lw->ir, lw->b.block)->last, "scope", "all"))
             return false;
         for (uint32_t i = 0; i < lw->params.len; i++)
             lw->params.data[i].read = lw->params.data[i].written = false;

@@ -513,24 +513,21 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
     TlVal nn = lw_cast(lw, n, TL_ELEM_I32), S = lw_int(lw, TL_ELEM_I32, p->step * p->scale);
     TlVal last = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_sub, nn, lw_int(lw, TL_ELEM_I32, 1)), S);
     ReadPass next = {.carried = true};
-    bool used = lw->b.block != lw->entry;
-    for (uint32_t c = 0; c < p->ncopy; c++)
-        used = used || p->copy[c].s->stored;
+    uint64_t bits = 0;
     for (uint32_t c = 0; c < p->ncopy; c++)
         if (!copy_loads(p, &p->copy[c], lw_int(lw, TL_ELEM_I32, 0)))
             return false;
-    if (used)
-        lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
     for (uint32_t c = 0; c < p->ncopy; c++) {
         LwTile *v = copy_value(p, &p->copy[c]);
         if (!v || !lw_lds_write(lw, p->copy[c].s, p->copy[c].w, v))
             return false;
-        p->copy[c].s->stored = true;
+        bits |= 1ull << p->copy[c].s->bit;
     }
     for (uint32_t c = 0; c < p->ncopy; c++)
         if (!copy_loads(p, &p->copy[c], lw_bin(lw, TL_OP_min, S, last)))
             return false;
-    lw_op(lw, TL_OP_barrier, NULL, 0, NULL, 0);
+    if (!lw_barrier(lw))
+        return false;
     if (!p->late)
         each_mma(p, mark_carried, NULL);
     if (!each_mma(p, read_frags, &next))
@@ -591,6 +588,7 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
         return false;
     lw->b = save;
     lw->anchor = anchor;
+    lw->sync = (LwSync){.read = bits, .written = 0};
     uint32_t k = 0;
     for (uint32_t d = 0; d < p->ndot; d++) {
         bool first = true;

@@ -39,6 +39,7 @@ lw_shared(Lw *lw, TlVal src)
         return &lw->shared.data[i];
     const TlTypeInfo *t = tl_vtype(lw->ir, src);
     LwShared s = {.src = src, .rank = t->rank, .elem = t->elem, .minor = t->rank - 1};
+    s.bit = TL_MIN(lw->shared.len, LW_SCRATCH_BIT - 1u);
     for (uint32_t d = 0; d < t->rank && d < LW_MAX_RANK; d++)
         s.shape[d] = 1u << lw_pow2_bits(t->shape[d]);
     if (!tl_vec_push(lw->arena, &lw->shared, s) || !tl_map_put(&lw->shareds, src, lw->shared.len - 1)) {

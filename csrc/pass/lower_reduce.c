@@ -107,7 +107,7 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
         TlVal peer = lw_bin(lw, TL_OP_xor, lw->wave, lw_int(lw, TL_ELEM_I32, 1 << b));
         peer = lw_bin(lw, TL_OP_mul, peer, lw_int(lw, TL_ELEM_I32, (int64_t)lw->tgt->wave * es));
         TlVal to = lw_bin(lw, TL_OP_add, lane, me), from = lw_bin(lw, TL_OP_add, lane, peer);
-        if (!lw_barrier(lw))
+        if (!lw_sync_write(lw, 1ull << LW_SCRATCH_BIT))
             return false;
         for (uint32_t i = 0; i < n; i++) {
             TlVal x = lw_concat(lw, r->elem, &v[i], 1, 1);
@@ -116,7 +116,7 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
                 !tl_attr_set_int(lw->ir, o, "align", es))
                 return false;
         }
-        if (!lw_barrier(lw))
+        if (!lw_sync_read(lw, 1ull << LW_SCRATCH_BIT))
             return false;
         for (uint32_t i = 0; i < n; i++) {
             TlVal x = lw_op1(lw, TL_OP_lds_load, vt, &from, 1);
