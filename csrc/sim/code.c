@@ -9,17 +9,24 @@ const SimOpDesc sim_kern_desc[K_COUNT] = {
 #undef KERN
 };
 
+/* The best level of this host; TILELANG_SIM_HOST = base, avx2, avx512 asks for a lower one (results are the
+ * same). */
 const SimHostOps *
 sim_host_ops(void)
 {
+    const char *ask = getenv("TILELANG_SIM_HOST");
 #if defined(__x86_64__) && defined(__GNUC__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+    bool base = ask && !strcmp(ask, "base"), avx2 = ask && !strcmp(ask, "avx2");
+    if (!base && !avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512cd"))
         return &sim_host_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    if (!base && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
         return &sim_host_avx2;
+#else
+    (void)ask;
 #endif
     return &sim_host_base;
 }
