@@ -504,16 +504,13 @@ build_body(Pipe *p, LwTile **acc, TlVal iv, TlVal last)
     return reorder(p);
 }
 
-/* Everything of the pipelined turns; acc are the accumulators, in and out. n: turns, i64, > 0. */
-bool
-lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
+/* Before the loop: block 0 into LDS, block 1 into registers, the first fragments. *bits: the shared tiles
+ * written. */
+static bool
+emit_prologue(Pipe *p, TlVal S, TlVal last, uint64_t *bits)
 {
     Lw *lw = p->lw;
-    TlIr *ir = lw->ir;
-    TlVal nn = lw_cast(lw, n, TL_ELEM_I32), S = lw_int(lw, TL_ELEM_I32, p->step * p->scale);
-    TlVal last = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_sub, nn, lw_int(lw, TL_ELEM_I32, 1)), S);
     ReadPass next = {.carried = true};
-    uint64_t bits = 0;
     for (uint32_t c = 0; c < p->ncopy; c++)
         if (!copy_loads(p, &p->copy[c], lw_int(lw, TL_ELEM_I32, 0)))
             return false;
@@ -521,7 +518,7 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
         LwTile *v = copy_value(p, &p->copy[c]);
         if (!v || !lw_lds_write(lw, p->copy[c].s, p->copy[c].w, v))
             return false;
-        bits |= 1ull << p->copy[c].s->bit;
+        *bits |= 1ull << p->copy[c].s->bit;
     }
     for (uint32_t c = 0; c < p->ncopy; c++)
         if (!copy_loads(p, &p->copy[c], lw_bin(lw, TL_OP_min, S, last)))
@@ -530,29 +527,51 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
         return false;
     if (!p->late)
         each_mma(p, mark_carried, NULL);
-    if (!each_mma(p, read_frags, &next))
-        return false;
-    Carry init = {0}, out = {0};
-    if (!carried_values(p, acc, &init, NULL, true))
-        return false;
-    uint32_t nc = init.v.len;
-    TlVal two = lw_int(lw, TL_ELEM_I32, 2);
-    TlVal *in = TL_NEW_N(lw->arena, TlVal, nc + 3), *args = TL_NEW_N(lw->arena, TlVal, nc);
+    return each_mma(p, read_frags, &next);
+}
+
+/* The values of the loop's arguments become the current ones. */
+static bool
+enter_body(Pipe *p, LwTile **acc, const TlVal *args)
+{
+    Lw *lw = p->lw;
+    for (uint32_t d = 0; d < p->ndot; d++)
+        for (uint32_t q = 0; q < 2; q++) {
+            LwShared *s;
+            if (p->tree[d][q])
+                continue;
+            LwLdsAcc *a = frag_access(p, d, q, &s);
+            for (uint32_t i = 0; i < 1u << a->split.reg_bits; i++)
+                p->frag[d][q][i].v = p->frag[d][q][i].next = 0;
+        }
+    /* raw tiles of the body are fresh objects: the preheader's stay what they were */
+    for (uint32_t c = 0; c < p->ncopy; c++)
+        for (uint32_t l = 0; l < p->copy[c].nloads; l++) {
+            const LwGlobal *g = &p->copy[c].g[l];
+            if (!(p->copy[c].raw[l] = lw_tile_new(lw, &g->lay, g->elem, g->vec)))
+                return false;
+        }
+    return carried_values(p, acc, NULL, args, false);
+}
+
+/* The loop with its body; in: 3 bounds and the carried values, also room for the results afterwards. */
+static TlOp
+emit_loop(Pipe *p, LwTile **acc, const TlVal *in, uint32_t nc, TlVal last)
+{
+    Lw *lw = p->lw;
+    TlIr *ir = lw->ir;
+    TlVal *args = TL_NEW_N(lw->arena, TlVal, nc);
     TlType *ty = TL_NEW_N(lw->arena, TlType, nc);
-    if (!in || !args || !ty)
+    Carry out = {0};
+    if (!args || !ty)
         return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
-    in[0] = lw_bin(lw, TL_OP_mul, two, S);
-    in[1] = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_add, nn, two), S);
-    in[2] = S;
-    for (uint32_t i = 0; i < nc; i++) {
-        in[3 + i] = init.v.data[i];
-        ty[i] = tl_valn(ir, init.v.data[i])->type;
-    }
+    for (uint32_t i = 0; i < nc; i++)
+        ty[i] = tl_valn(ir, in[3 + i])->type;
     lw->b.loc = lw_loc(lw, p->loop);
     TlOp f = lw_op(lw, TL_OP_for, in, nc + 3, ty, nc);
     TlBlock body = f ? tl_block_new(ir, lw->dst, f) : 0;
     if (!body)
-        return false;
+        return 0;
     TlVal iv = tl_block_arg(ir, body, lw_ty(lw, TL_ELEM_I32), "off");
     lw_mark_inner(lw, iv);
     for (uint32_t i = 0; i < nc; i++) {
@@ -566,28 +585,39 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
     if (!lw->anchor)
         lw->anchor = f;
     p->body = body;
-    for (uint32_t d = 0; d < p->ndot; d++)
-        for (uint32_t q = 0; q < 2; q++)
-            if (!p->tree[d][q]) {
-                LwShared *s;
-                LwLdsAcc *a = frag_access(p, d, q, &s);
-                for (uint32_t i = 0; i < 1u << a->split.reg_bits; i++)
-                    p->frag[d][q][i].v = p->frag[d][q][i].next = 0;
-            }
-    /* raw tiles of the body are fresh objects: the preheader's stay what they were */
-    for (uint32_t c = 0; c < p->ncopy; c++)
-        for (uint32_t l = 0; l < p->copy[c].nloads; l++)
-            if (!(p->copy[c].raw[l] =
-                      lw_tile_new(lw, &p->copy[c].g[l].lay, p->copy[c].g[l].elem, p->copy[c].g[l].vec)))
-                return false;
-    if (!carried_values(p, acc, NULL, args, false) || !build_body(p, acc, iv, last) ||
+    if (!enter_body(p, acc, args) || !build_body(p, acc, iv, last) ||
         !carried_values(p, acc, &out, NULL, true))
-        return false;
+        return 0;
     lw->b.loc = lw_loc(lw, p->loop);
     if (!lw_op(lw, TL_OP_yield, out.v.data, out.v.len, NULL, 0))
-        return false;
+        return 0;
     lw->b = save;
     lw->anchor = anchor;
+    return f;
+}
+
+/* Everything of the pipelined turns; acc are the accumulators, in and out. n: turns, i64, > 0. */
+bool
+lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
+{
+    Lw *lw = p->lw;
+    TlVal nn = lw_cast(lw, n, TL_ELEM_I32), S = lw_int(lw, TL_ELEM_I32, p->step * p->scale);
+    TlVal last = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_sub, nn, lw_int(lw, TL_ELEM_I32, 1)), S);
+    TlVal two = lw_int(lw, TL_ELEM_I32, 2);
+    uint64_t bits = 0;
+    Carry init = {0};
+    if (!emit_prologue(p, S, last, &bits) || !carried_values(p, acc, &init, NULL, true))
+        return false;
+    TlVal *in = TL_NEW_N(lw->arena, TlVal, init.v.len + 3);
+    if (!in)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    in[0] = lw_bin(lw, TL_OP_mul, two, S);
+    in[1] = lw_bin(lw, TL_OP_mul, lw_bin(lw, TL_OP_add, nn, two), S);
+    in[2] = S;
+    memcpy(in + 3, init.v.data, init.v.len * sizeof *in);
+    TlOp f = emit_loop(p, acc, in, init.v.len, last);
+    if (!f)
+        return false;
     lw->sync = (LwSync){.read = bits, .written = 0};
     uint32_t k = 0;
     for (uint32_t d = 0; d < p->ndot; d++) {
@@ -595,7 +625,7 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
         for (uint32_t e = 0; e < d; e++)
             first = first && acc[e] != acc[d];
         for (uint32_t i = 0; first && i < acc[d]->nchunk; i++)
-            acc[d]->v[i] = tl_result(ir, f, k++);
+            acc[d]->v[i] = tl_result(lw->ir, f, k++);
     }
     return true;
 }

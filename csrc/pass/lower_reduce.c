@@ -157,34 +157,81 @@ in_registers(Lw *lw, const Reduce *r, const LwTile *t, const LwExt *ext, uint32_
     return sum;
 }
 
+/* The operand as it is held, with the extent along the dimension alone. */
+static LwTile *
+reduce_operand(Lw *lw, TlOp op, TlDim dim, LwExt *full, LwExt *along)
+{
+    TlVal v = tl_opn(lw->ir, op)->in[0];
+    LwVal *src = lw_val(lw, v);
+    if (!src || !src->nlay) {
+        lw_fail(lw, op, TL_E_INTERNAL, "a reduced tile has no layout");
+        return NULL;
+    }
+    TlLayout l = src->reduce_set ? src->reduce_lay : src->anchored ? src->anchor : src->lay[0];
+    LwTile *t = lw_tile(lw, v, &l);
+    if (!t || !lw_ext(lw, v, full))
+        return NULL;
+    uint32_t d = (uint32_t)dim - TL_DIM_0;
+    int64_t cap = tl_vtype(lw->ir, v)->shape[d];
+    *along = (LwExt){0}; /* other dimensions may hold anything outside */
+    along->lo[d] = full->lo[d];
+    along->hi[d] = full->hi[d];
+    if (!along->hi[d] && (cap & (cap - 1)))
+        along->hi[d] = lw_int(lw, TL_ELEM_I32, cap);
+    return t;
+}
+
+/* The reduced tile, its extent, and the layouts that it was asked for. */
+static bool
+set_reduced(Lw *lw, TlOp op, TlDim dim, const LwTile *t, const LwExt *full, const TlVal *v, uint32_t n)
+{
+    TlVal r = tl_opn(lw->ir, op)->res[0];
+    uint32_t rank = tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0])->rank;
+    TlLayout out;
+    if (!tl_layout_reduced(&out, &t->lay, dim))
+        return lw_fail(lw, op, TL_E_INTERNAL, "layout of a reduction");
+    LwTile *res = lw_tile_new(lw, &out, t->elem, 1);
+    for (uint32_t j = 0; res && j < n; j++)
+        if (!(res->v[j] = lw_concat(lw, t->elem, &v[j], 1, 1)))
+            return false;
+    LwVal *rv = lw_val(lw, r);
+    if (!res || !rv)
+        return false;
+    rv->ext = (LwExt){0};
+    for (uint32_t d = 0, k = 0; d < rank; d++)
+        if (TL_DIM_0 + d != (uint32_t)dim) {
+            rv->ext.lo[k] = full->lo[d];
+            rv->ext.hi[k++] = full->hi[d];
+        }
+    rv->ext_known = true;
+    if (!lw_set_tile(lw, r, res))
+        return false;
+    for (uint32_t i = 0; i < lw_val(lw, r)->nlay; i++) {
+        TlLayout want = lw_val(lw, r)->lay[i];
+        if (!lw_tile(lw, r, &want))
+            return false;
+    }
+    return true;
+}
+
 /* Rank 1: the whole tile to one scalar; else a tile without the dimension, in the layout that falls out. */
 bool
 lw_reduce(Lw *lw, TlOp op)
 {
-    TlIr *ir = lw->ir;
-    const TlOpNode n = *tl_opn(ir, op);
-    TlDim dim = (TlDim)(TL_DIM_0 + tl_attr_int(ir, op, "axis", 0));
-    LwVal *src = lw_val(lw, n.in[0]);
-    LwExt ext;
+    const TlOpNode n = *tl_opn(lw->ir, op);
+    TlDim dim = (TlDim)(TL_DIM_0 + tl_attr_int(lw->ir, op, "axis", 0));
+    LwExt full, along;
     Reduce r;
     uint32_t regs, lanes, waves;
-    const TlTypeInfo st = *tl_vtype(ir, n.in[0]);
-    if (!src || !src->nlay || !describe(st.elem, tl_attr_str(ir, op, "kind", "sum"), &r))
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "this reduction is not lowered yet");
-    TlLayout l = src->reduce_set ? src->reduce_lay : src->anchored ? src->anchor : src->lay[0];
-    LwTile *t = lw_tile(lw, n.in[0], &l);
-    if (!t || !lw_ext(lw, n.in[0], &ext))
+    LwTile *t = reduce_operand(lw, op, dim, &full, &along);
+    if (!t)
         return false;
-    if (!tl_layout_reduce_masks(&l, dim, &regs, &lanes, &waves))
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a reduction over a swizzled layout is not lowered yet");
-    int64_t cap = st.shape[dim - TL_DIM_0];
-    if (!ext.hi[dim - TL_DIM_0] && (cap & (cap - 1)))
-        ext.hi[dim - TL_DIM_0] = lw_int(lw, TL_ELEM_I32, cap);
-    for (uint32_t d = 0; d < LW_MAX_RANK; d++) /* other dimensions may hold anything outside */
-        if (TL_DIM_0 + d != (uint32_t)dim)
-            ext.lo[d] = ext.hi[d] = 0;
+    if (!describe(t->elem, tl_attr_str(lw->ir, op, "kind", "sum"), &r) ||
+        !tl_layout_reduce_masks(&t->lay, dim, &regs, &lanes, &waves))
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "this reduction is not lowered yet");
     lw->b.loc = n.loc;
-    uint32_t nb = tl_layout_in_bits(&l, TL_DIM_REG), nout = 1u << (nb - (uint32_t)__builtin_popcount(regs));
+    uint32_t nb = tl_layout_in_bits(&t->lay, TL_DIM_REG),
+             nout = 1u << (nb - (uint32_t)__builtin_popcount(regs));
     TlVal *v = TL_NEW_N(lw->arena, TlVal, nout);
     if (!v)
         return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
@@ -193,7 +240,7 @@ lw_reduce(Lw *lw, TlOp op)
         for (uint32_t b = 0; b < nb; b++)
             if (!(regs >> b & 1))
                 base |= (j >> at++ & 1) << b;
-        v[j] = in_registers(lw, &r, t, &ext, base, regs);
+        v[j] = in_registers(lw, &r, t, &along, base, regs);
         for (uint32_t b = 0; b < lw->lane_bits && v[j]; b++)
             if (lanes >> b & 1)
                 v[j] = combine(lw, &r, v[j], from_lane(lw, v[j], 1u << b));
@@ -203,39 +250,9 @@ lw_reduce(Lw *lw, TlOp op)
     if (waves && !across_waves(lw, &r, v, nout, waves))
         return false;
     for (uint32_t j = 0; j < nout; j++)
-        v[j] = as_elem(lw, v[j], st.elem);
-    if (tl_vtype(ir, n.res[0])->kind != TL_TY_TILE) {
-        lw_mark_inner(lw, v[0]);
-        return v[0] && tl_map_put(&lw->scal, n.res[0], v[0]);
-    }
-    TlLayout out;
-    if (!tl_layout_reduced(&out, &l, dim))
-        return lw_fail(lw, op, TL_E_INTERNAL, "layout of a reduction");
-    LwTile *res = lw_tile_new(lw, &out, st.elem, 1);
-    for (uint32_t j = 0; res && j < nout; j++)
-        if (!(res->v[j] = lw_concat(lw, st.elem, &v[j], 1, 1)))
-            return false;
-    LwVal *rv = lw_val(lw, n.res[0]);
-    if (!res || !rv)
-        return false;
-    LwExt re = {0};
-    LwExt full;
-    if (!lw_ext(lw, n.in[0], &full))
-        return false;
-    for (uint32_t d = 0, k = 0; d < st.rank; d++)
-        if (TL_DIM_0 + d != (uint32_t)dim) {
-            re.lo[k] = full.lo[d];
-            re.hi[k++] = full.hi[d];
-        }
-    rv->ext = re;
-    rv->ext_known = true;
-    if (!lw_set_tile(lw, n.res[0], res))
-        return false;
-    for (uint32_t i = 0; i < rv->nlay; i++) {
-        TlLayout want = rv->lay[i];
-        if (!lw_tile(lw, n.res[0], &want))
-            return false;
-        rv = lw_val(lw, n.res[0]);
-    }
-    return true;
+        v[j] = as_elem(lw, v[j], t->elem);
+    if (tl_vtype(lw->ir, n.res[0])->kind == TL_TY_TILE)
+        return set_reduced(lw, op, dim, t, &full, v, nout);
+    lw_mark_inner(lw, v[0]);
+    return v[0] && tl_map_put(&lw->scal, n.res[0], v[0]);
 }
