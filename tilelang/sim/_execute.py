@@ -10,6 +10,8 @@ from tilelang.sim import _native as nat
 from tilelang.sim._device import Report
 
 _MODE_DEFAULT = 0x3F0
+_NAMED = (106, 107, 124, 125, 126, 127)
+"""Scalar operand codes of vcc, m0 (and null), exec: they have fields of their own."""
 
 
 def _mode(fields: dict[str, int] | None) -> int:
@@ -79,6 +81,8 @@ def execute(arch: str, code: bytes, state: dict[str, Any], checks: str = "none")
         "mode": state.get("mode"),
     }
     for i in range(128):
+        if i in _NAMED:
+            continue
         if str(i) in state.get("s", {}) or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
             out["s"][str(i)] = f"{st.s[i]:08x}"
     given = {_vgpr(n) for n in state.get("v", {})}

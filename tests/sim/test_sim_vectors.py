@@ -1,0 +1,165 @@
+"""The outside instruction vectors, one instruction each, through tilelang.sim.execute."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sim = pytest.importorskip("tilelang.sim")
+
+ARCH = "gfx942"
+DISPUTED = {
+    f"{ARCH}/v_cvt_f32_fp8_dpp/0": "the reference leaves out the lane move",
+    f"{ARCH}/v_cvt_f32_fp8_dpp/1": "the reference leaves out the lane move",
+    f"{ARCH}/v_dot2c_f32_f16_dpp/0": "the reference leaves out the lane move",
+    f"{ARCH}/v_dot2c_f32_f16_dpp/1": "the reference leaves out the lane move",
+}
+"""Vectors whose expected value contradicts the instruction's own text, and how; they must go on differing."""
+SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+FILE = SHARED / f"oracle/vectors/vectors.{ARCH}.jsonl.gz"
+if not FILE.exists():
+    pytest.skip(f"{FILE} is not there", allow_module_level=True)
+
+
+def lanes(value: str) -> np.ndarray:
+    return np.array([int(value[i : i + 8], 16) for i in range(0, len(value), 8)], np.uint32)
+
+
+@np.errstate(invalid="ignore")
+def as_float(bits: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "f32":
+        return bits.view(np.float32).astype(np.float64)
+    if kind == "f16":
+        return (bits & 0xFFFF).astype(np.uint16).view(np.float16).astype(np.float64)
+    if kind == "bf16":
+        return ((bits & 0xFFFF) << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+    raise AssertionError(kind)
+
+
+def ordered(bits: np.ndarray, width: int) -> np.ndarray:
+    """Integers whose difference counts representable values between two floats."""
+    b = bits.astype(np.int64)
+    sign = 1 << (width - 1)
+    return np.where(b & sign, sign - b, b)
+
+
+def close(got: np.ndarray, want: np.ndarray, kind: str, width: int, tol: dict[str, Any]) -> np.ndarray:
+    """Which values (bit patterns of `width` bits in uint64) are equal under the tolerance; any NaN equals any NaN."""
+    if kind == "f64":
+        g, w = got.view(np.float64), want.view(np.float64)
+    else:
+        g, w = as_float(got.astype(np.uint32), kind), as_float(want.astype(np.uint32), kind)
+    ok = (got == want) | (np.isnan(g) & np.isnan(w))
+    with np.errstate(all="ignore"):
+        if "ulp" in tol:
+            ok |= (np.abs(ordered(got, width) - ordered(want, width)) <= tol["ulp"]) & (
+                np.isfinite(g) == np.isfinite(w)
+            )
+        if "abs" in tol:
+            ok |= np.abs(g - w) <= tol["abs"]
+        if "rel" in tol:
+            ok |= np.abs(g - w) <= tol["rel"] * np.abs(w)
+    return ok
+
+
+def same(got: np.ndarray, want: np.ndarray, cmp: dict[str, Any] | None, high: tuple | None = None) -> np.ndarray:
+    """Which lanes of a 32-bit register are equal under its comparison; `high` = the next register of a 64-bit value."""
+    if not cmp:
+        return got == want
+    kind = cmp.get("type", "bits")
+    mask = np.uint32(int(cmp["mask"], 16) if isinstance(cmp.get("mask"), str) else cmp.get("mask", 0xFFFFFFFF))
+    if kind == "bits":
+        return (got & mask) == (want & mask)
+    if kind == "f64":
+        assert high is not None
+        g = got.astype(np.uint64) | high[0].astype(np.uint64) << np.uint64(32)
+        w = want.astype(np.uint64) | high[1].astype(np.uint64) << np.uint64(32)
+        return close(g, w, "f64", 64, cmp)
+    if kind.startswith("2x"):
+        if kind == "2xf32":
+            return close(got.astype(np.uint64), want.astype(np.uint64), "f32", 32, cmp)
+        parts, kind = (0, 16), kind[2:]
+    else:
+        parts = (cmp.get("shift", 0),)
+    if kind == "f32":
+        return close(got.astype(np.uint64), want.astype(np.uint64), "f32", 32, cmp)
+    ok = np.ones(got.shape, bool)
+    rest = np.uint32(0xFFFFFFFF)
+    for shift in parts:
+        rest &= np.uint32(~(0xFFFF << shift) & 0xFFFFFFFF)
+        g, w = (got >> np.uint32(shift)) & 0xFFFF, (want >> np.uint32(shift)) & 0xFFFF
+        ok &= close(g.astype(np.uint64), w.astype(np.uint64), kind, 16, cmp)
+    return ok & ((got & rest & mask) == (want & rest & mask))
+
+
+def check(v: dict[str, Any]) -> str | None:
+    """None when the instruction does what the vector says, else what differs."""
+    state = {**v["in"], "wave": v["wave"]}
+    if "mode" in v:
+        state["mode"] = v["mode"]
+    try:
+        out = sim.execute(v["arch"], bytes.fromhex(v["bytes"]), state)
+    except sim.SimulatorFault as e:
+        return str(e).splitlines()[0]
+    cmps, want = v.get("cmp", {}), v["out"]
+    active = int(v["in"]["exec"], 16)
+    for key in ("exec", "vcc", "m0"):
+        c = cmps.get(key, {})
+        keep = active if c.get("type") == "active" else ~0
+        if c.get("type") != "ignore" and key in want and (int(out[key], 16) ^ int(want[key], 16)) & keep:
+            return f"{key} is {out[key]}, not {want[key]}"
+    if "scc" in want and out["scc"] != want["scc"]:
+        return f"scc is {out['scc']}, not {want['scc']}"
+    for kind in ("s", "v"):
+        expected = {**v["in"].get(kind, {}), **want.get(kind, {})}
+        for num in out[kind]:
+            if num not in expected:
+                return f"{kind}{num} was written"
+        f64_high = set()
+        for num, value in expected.items():
+            c = cmps.get(kind + num)
+            if kind == "s" and not c and int(num) % 2:  # a mask of 64 lanes is compared as one register
+                c = cmps.get(f"s{int(num) - 1}")
+            if c and c.get("type") == "ignore" or num in f64_high:
+                continue
+            got, exp, high = lanes(out[kind][num]), lanes(value), None
+            if c and c.get("type") == "f64":
+                nxt = str(int(num) + 1)
+                f64_high.add(nxt)
+                high = lanes(out[kind][nxt]), lanes(expected[nxt])
+            if kind == "s" and c and c.get("type") == "active":
+                half = int(num) % 2 * 32
+                exp = exp & np.uint32(active >> half & 0xFFFFFFFF)
+                got = got & np.uint32(active >> half & 0xFFFFFFFF)
+                c = None
+            ok = same(got, exp, c, high)
+            if not ok.all():
+                i = int(np.flatnonzero(~ok)[0])
+                return f"{kind}{num}[{i}] is {int(got[i]):08x}, not {int(exp[i]):08x}"
+    lds = want.get("lds")
+    if lds and out["lds"] != (v["in"]["lds"] if lds == "same" else lds):
+        return "LDS differs"
+    return None
+
+
+def test_all():
+    with gzip.open(FILE, "rt") as f:
+        vectors = [json.loads(line) for line in f]
+    wrong = [(v["id"], v["text"], why) for v in vectors if (why := check(v))]
+    assert DISPUTED.keys() <= {i for i, _, _ in wrong}
+    wrong = [w for w in wrong if w[0] not in DISPUTED]
+    by_op = Counter(v["op"] for v in vectors)
+    bad_ops = {text.split()[0] for _, text, _ in wrong}
+    print(
+        f"{len(vectors) - len(wrong)} of {len(vectors)} vectors right ({len(DISPUTED)} disputed), {len(by_op)} mnemonics"
+    )
+    assert not wrong, f"{len(wrong)} wrong ({len(bad_ops)} mnemonics):\n" + "\n".join(
+        f"{i} {t}: {w}" for i, t, w in wrong[:40]
+    )
