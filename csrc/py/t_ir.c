@@ -778,7 +778,29 @@ target_info(PyObject *Py_UNUSED(module), PyObject *arg)
                          "lds_max", t->lds_max, "units", (unsigned)t->units);
 }
 
+/* code_place(code, offset) -> (line, column, end line, end column), columns in bytes from 0; -1: not known */
+static PyObject *
+code_place(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    int line = -1, col = -1, end_line = -1, end_col = -1;
+    if (nargs != 2 || !PyCode_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "code_place takes a code object and an offset");
+        return NULL;
+    }
+    int offset = (int)PyLong_AsLong(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+#if PY_VERSION_HEX >= 0x030B0000
+    PyCode_Addr2Location((PyCodeObject *)args[0], offset, &line, &col, &end_line, &end_col);
+#else
+    line = PyCode_Addr2Line((PyCodeObject *)args[0], offset);
+#endif
+    return Py_BuildValue("(iiii)", line, col, end_line, end_col);
+}
+
 static PyMethodDef functions[] = {
+    {"code_place", (PyCFunction)(void (*)(void))code_place, METH_FASTCALL,
+     "code_place(code, offset) -> (line, column, end line, end column); -1: not known"},
     {"occupancy", occupancy, METH_VARARGS, "occupancy(target, vgprs, agprs, lds, waves) -> dict"},
     {"target_info", target_info, METH_O, "target_info(name) -> dict, or None for an unknown chip"},
     {0},

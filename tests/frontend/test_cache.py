@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tilelang as tl
 from fe_util import module
+
+import tilelang as tl
 
 
 def compiles(kernel: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import fe_kernels as k
 import pytest
 from fe_util import buf, scalar, traced
+
 from tilelang import _core
 
 HERE = Path(__file__).resolve().parent

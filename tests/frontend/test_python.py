@@ -18,8 +18,9 @@ from typing import Any
 import fe_pickled
 import numpy as np
 import pytest
-import tilelang as tl
 from fe_util import buf, module, traced
+
+import tilelang as tl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import tilelang as tl
 from fe_util import buf, module, scalar, traced
+
+import tilelang as tl
 
 HEAD = """
 N = tl.dim("N")
@@ -57,7 +58,12 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "whole_buffer": ("o[0:64] = x + 1", "x + 1", "a whole tensor", "x[i : i + C]"),
     "shapes": ("y = x[0:64] + x[0:32]", "x[0:64] + x[0:32]", "do not broadcast", None),
     "store_shape": ("o[0:64] = x[0:32]", "o[0:64]", "does not", None),
-    "does_not_fit": ("y = h[0:4, 0:4].to(tl.int8) + 300", "h[0:4, 0:4].to(tl.int8) + 300", "does not fit int8", "convert"),
+    "does_not_fit": (
+        "y = h[0:4, 0:4].to(tl.int8) + 300",
+        "h[0:4, 0:4].to(tl.int8) + 300",
+        "does not fit int8",
+        "convert",
+    ),
     "shift": ("y = n << 40", "n << 40", "a shift by 40", None),
     "zero_div": ("y = n // 0", "n // 0", "division by zero", None),
     "invert_float": ("y = ~x[0]", "~x[0]", "~ works on integers", None),
@@ -76,10 +82,20 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
         "must be a float32 tile",
         "tl.zeros([8, 8]",
     ),
-    "shared_unread": ("s = tl.alloc_shared([8])\ny = s + 1", "s + 1", "before anything was stored", "alloc_shared(shape"),
+    "shared_unread": (
+        "s = tl.alloc_shared([8])\ny = s + 1",
+        "s + 1",
+        "before anything was stored",
+        "alloc_shared(shape",
+    ),
     "shared_rebound": ("s = tl.alloc_shared([8])\ns = x[0:8]", "s = x[0:8]", "only rebind", "s[...] = ..."),
     "program_axis": ("y = tl.program_id(3)", "tl.program_id(3)", "0, 1 or 2", None),
-    "range_float": ("for i in range(0, x[0]):\n    pass", "range(0, x[0])", "must be an integer, got a run-time float32", "to(tl.int32)"),
+    "range_float": (
+        "for i in range(0, x[0]):\n    pass",
+        "range(0, x[0])",
+        "must be an integer, got a run-time float32",
+        "to(tl.int32)",
+    ),
     "range_zero": ("for i in range(0, 9, 0):\n    pass", "range(0, 9, 0)", "step must not be 0", None),
     "range_list": ("y = [i for i in range(n)]", "[i for i in range(n)]", "for statement only", "constant bounds"),
     "stages": ("for i in tl.range(9, num_stages=0):\n    pass", "tl.range(9, num_stages=0)", "at least 1", None),
@@ -88,7 +104,12 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "unbound_loop": ("for i in range(n):\n    v = i\no[0] = v", "v", "may run 0 times", "before the loop"),
     "unbound_static": ("if False:\n    v = 3\no[0] = v", "v", "has no value here", None),
     "loop_variable": ("for i in range(n):\n    pass\no[0] = i", "i", "may run 0 times", None),
-    "type_change": ("s = 0\nfor i in range(9):\n    s = x[0:64]\no[0:64] = s", "range(9)", "s changes its type in the loop", "convert"),
+    "type_change": (
+        "s = 0\nfor i in range(9):\n    s = x[0:64]\no[0:64] = s",
+        "range(9)",
+        "s changes its type in the loop",
+        "convert",
+    ),
     "shape_change": (
         "s = tl.zeros([64])\nfor i in range(9):\n    s = x[0:32]\no[0:32] = s",
         "range(9)",
@@ -129,10 +150,25 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "helper_if": ("y = plain(n)", "", "cannot steer Python", "@tl.func"),
     "helper_range": ("y = plain_range(n)", "", "constant int is needed", "@tl.func"),
     "recursion": ("y = endless(n)", "", "nested calls", "compile time"),
-    "static_assert": ("tl.static_assert(1 > 2, 'one')", "tl.static_assert(1 > 2, 'one')", "static assertion failed: one", None),
+    "static_assert": (
+        "tl.static_assert(1 > 2, 'one')",
+        "tl.static_assert(1 > 2, 'one')",
+        "static assertion failed: one",
+        None,
+    ),
     "assert": ("assert 1 > 2, 'two'", "assert 1 > 2, 'two'", "static assertion failed: two", None),
-    "grid_slices": ("for i in tl.grid(9):\n    o[i] = x[0:4]", "x[0:4]", "one integer per dimension", "outside of tl.grid"),
-    "grid_carried": ("s = 0\nfor i in tl.grid(9):\n    s = s + x[i]\no[0] = s", "tl.grid(9)", "carried from one iteration", "range"),
+    "grid_slices": (
+        "for i in tl.grid(9):\n    o[i] = x[0:4]",
+        "x[0:4]",
+        "one integer per dimension",
+        "outside of tl.grid",
+    ),
+    "grid_carried": (
+        "s = 0\nfor i in tl.grid(9):\n    s = s + x[i]\no[0] = s",
+        "tl.grid(9)",
+        "carried from one iteration",
+        "range",
+    ),
     "grid_extent": ("for i in tl.grid(o):\n    o[i] = 0", "tl.grid(o)", "no integer o is known", "o.shape[0]"),
     "kernel_in_kernel": ("k(x, o, n, h)", "k(x, o, n, h)", "called inside a kernel", "@tl.func"),
 }

@@ -46,8 +46,10 @@ def target_names(node: ast.AST) -> set[str]:
     return {n.id for n in walk(node) if type(n) is ast.Name and type(n.ctx) is not ast.Load}
 
 
-def assigned(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names bound by statements (not in nested functions; comprehension variables are their own)."""
+def assigned(nodes: Iterable[ast.AST], named: bool = True) -> set[str]:
+    """Names bound by statements (not in nested functions; comprehension variables are their own).
+
+    named=False: no expression among them contains ``:=``, so only targets of statements count."""
     out: set[str] = set()
     todo = list(nodes)
     while todo:
@@ -58,6 +60,12 @@ def assigned(nodes: Iterable[ast.AST]) -> set[str]:
                 out.add(n.id)  # type: ignore[attr-defined]
         elif cls in LEAVES or cls is ast.Lambda:
             continue
+        elif not named and cls in _TARGETS:
+            for f in _TARGETS[cls]:
+                v = getattr(n, f)
+                todo += v if type(v) is list else [v]
+        elif not named and isinstance(n, ast.expr) and cls not in (ast.Tuple, ast.List, ast.Starred):
+            continue
         elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             out.add(n.name)
         elif isinstance(n, ast.comprehension):
@@ -65,6 +73,22 @@ def assigned(nodes: Iterable[ast.AST]) -> set[str]:
         else:
             todo += children(n)
     return out
+
+
+# What can hold targets in a statement, where expressions bind nothing.
+_TARGETS: dict[type, tuple[str, ...]] = {
+    ast.Assign: ("targets",),
+    ast.AugAssign: ("target",),
+    ast.AnnAssign: ("target",),
+    ast.Delete: ("targets",),
+    ast.For: ("target", "body", "orelse"),
+    ast.While: ("body", "orelse"),
+    ast.If: ("body", "orelse"),
+    ast.Expr: (),
+    ast.Return: (),
+    ast.Assert: (),
+    ast.Raise: (),
+}
 
 
 def loaded(node: ast.AST | None) -> set[str]:
@@ -188,6 +212,7 @@ class Liveness:
 
     def __init__(self, always: set[str]) -> None:
         self.always = always
+        self.facts: dict[int, tuple[set[str], set[str]]] = {}  # of simple statements and tests: names read, names bound
 
     def block(self, body: list[ast.stmt], after: set[str]) -> set[str]:
         live = after
@@ -195,41 +220,65 @@ class Liveness:
             live = self.stmt(s, live)
         return live
 
+    def read(self, node: ast.expr) -> set[str]:
+        found = self.facts.get(id(node))
+        if found is None:
+            found = self.facts[id(node)] = (loaded(node), set())
+        return found[0]
+
     def stmt(self, s: ast.stmt, after: set[str]) -> set[str]:
-        if isinstance(s, ast.If):
+        cls = type(s)
+        if cls is ast.If:
             s.live_after = after | self.always  # type: ignore[attr-defined]
-            other = self.block(s.orelse, after)
+            other = self.block(s.orelse, after) if s.orelse else after  # type: ignore[attr-defined]
             s.live_else = other | self.always  # type: ignore[attr-defined]
-            return self.block(s.body, after) | other | loaded(s.test)
-        if isinstance(s, ast.For):
+            return self.block(s.body, after) | other | self.read(s.test)  # type: ignore[attr-defined]
+        if cls is ast.For:
+            assert isinstance(s, ast.For)
             bound = target_names(s.target)
-            head = set(after)
-            for _ in range(3):
-                head = after | (self.block(s.body, head) - bound)
-            self.block(s.body, head)
+            head = after
+            while True:  # until nothing is added: what is live at the end of the body is what is live at its head
+                new = after | (self.block(s.body, head) - bound)
+                if new <= head:
+                    break
+                head = head | new
             s.live_after = after | self.always  # type: ignore[attr-defined]
             s.live_head = head | self.always  # type: ignore[attr-defined]
-            return head | loaded(s.iter)
-        if isinstance(s, ast.While):
+            return head | self.read(s.iter)
+        if cls is ast.While:
+            assert isinstance(s, ast.While)
             bound = walrus(s.test)
-            read = loaded(s.test) - bound
+            read = self.read(s.test) - bound
             head = read | (after - bound)
-            for _ in range(3):
+            while True:
                 inner = self.block(s.body, head)
-                head = read | ((after | inner) - bound)
+                new = read | ((after | inner) - bound)
+                if new <= head:
+                    break
+                head = head | new
             s.live_after = after | self.always  # type: ignore[attr-defined]
-            s.live_head = head | after | self.block(s.body, head) | self.always  # type: ignore[attr-defined]
+            s.live_head = head | after | inner | self.always  # type: ignore[attr-defined]
             return head
+        found = self.facts.get(id(s))
+        if found is None:
+            found = self.facts[id(s)] = self.simple(s)
+        return (after - found[1]) | found[0]
+
+    def simple(self, s: ast.stmt) -> tuple[set[str], set[str]]:
+        """Names that a statement without blocks reads, and those that it surely binds."""
+        read: set[str] = set()
+        bound: set[str] = set()
         if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return (after - {s.name}) | loaded(s)
+            return loaded(s), {s.name}
+        for n in walk(s):
+            if type(n) is ast.Name:
+                (read if type(n.ctx) is ast.Load else bound).add(n.id)
         if isinstance(s, ast.AugAssign):
-            return after | loaded(s.value) | loaded(s.target) | target_names(s.target)
-        if isinstance(s, (ast.Assign, ast.AnnAssign)):
+            return read | bound, set()
+        if isinstance(s, (ast.Assign, ast.AnnAssign)) and s.value is not None:
             targets = s.targets if isinstance(s, ast.Assign) else [s.target]
-            plain = {t for node in targets for t in target_names(node)} if s.value is not None else set()
-            reads = loaded(s.value).union(*(loaded(t) for t in targets))
-            return (after - plain) | reads
-        return after | loaded(s)
+            return read, target_names(targets[0]) if len(targets) == 1 else set().union(*map(target_names, targets))
+        return read, set()
 
 
 def nested_reads(fn: ast.FunctionDef) -> set[str]:

@@ -9,6 +9,7 @@ import threading
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
+from .. import _core
 from ..errors import CompileError
 from . import poly as P
 from .dtypes import BY_ELEM, DType, int32
@@ -56,7 +57,7 @@ def _columns(line: str, start: int | None, end: int | None) -> tuple[int, int]:
 class PlaceMap:
     """Instruction offsets of code objects to places in the source; per process, keyed by the code object's identity.
 
-    An entry: (code, raw positions or None for tilelang's own code or a table by line, places found so far).
+    An entry: (code; the code again, a table by line, or None for tilelang's own code; places found so far).
     """
 
     def __init__(self) -> None:
@@ -82,16 +83,18 @@ class PlaceMap:
         name = code.co_filename
         if name.startswith(PACKAGE) and not name.endswith("demo.py"):
             return None
-        return list(code.co_positions()) if hasattr(code, "co_positions") else {}
+        return code if hasattr(code, "co_positions") else {}
 
     @staticmethod
     def _place(code: CodeType, raw: Any, i: int, lineno: int) -> Place:
         name = code.co_filename
         if isinstance(raw, dict):
             return raw.get(lineno) or (name, lineno, 0, 0)
-        line, end_line, col, end_col = raw[i] if 0 <= i < len(raw) else (None, None, None, None)
-        if line is None:
+        line, col, end_line, end_col = _core.code_place(code, 2 * i)
+        if line < 0:
             return (name, lineno or code.co_firstlineno, 0, 0)
+        if col < 0:
+            return (name, line, 0, 0)
         text = linecache.getline(name, line).rstrip("\n")
         if end_line != line:
             end_col = len(text.encode())

@@ -12,7 +12,7 @@ import ast
 from typing import Any, NoReturn
 
 from ..errors import CompileError
-from .analysis import Definite, Liveness, assigned, children, nested_reads, target_names, walk, walrus
+from .analysis import LEAVES, Definite, Liveness, assigned, children, nested_reads, target_names, walk, walrus
 from .control import Names
 
 TL = "__tl__"
@@ -66,27 +66,40 @@ class Refusal:
         raise CompileError(message, self.file, line, col, end, hint, "REFUSED")
 
 
+def at(new: Any, old: Any) -> Any:
+    """`new` with the place of `old` (ast.copy_location, faster)."""
+    new.lineno = old.lineno
+    new.col_offset = old.col_offset
+    new.end_lineno = old.end_lineno
+    new.end_col_offset = old.end_col_offset
+    return new
+
+
+LOAD = ast.Load()
+STORE = ast.Store()
+
+
 def name(ident: str, node: ast.AST, store: bool = False) -> ast.Name:
-    return ast.copy_location(ast.Name(ident, ast.Store() if store else ast.Load()), node)
+    return at(ast.Name(ident, STORE if store else LOAD), node)
 
 
 def call(method: str, node: ast.AST, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
     """``__tl__.method(*args)`` at the node's place."""
-    fn = ast.copy_location(ast.Attribute(name(TL, node), method, ast.Load()), node)
-    return ast.copy_location(ast.Call(fn, list(args), keywords or []), node)
+    fn = at(ast.Attribute(name(TL, node), method, LOAD), node)
+    return at(ast.Call(fn, list(args), keywords or []), node)
 
 
 def constant(value: Any, node: ast.AST) -> ast.Constant:
-    return ast.copy_location(ast.Constant(value), node)
+    return at(ast.Constant(value), node)
 
 
 def assign(target: ast.expr, value: ast.expr, node: ast.AST) -> ast.Assign:
-    return ast.copy_location(ast.Assign([target], value), node)
+    return at(ast.Assign([target], value), node)
 
 
 def tuple_of(names: list[str], node: ast.AST, store: bool = False) -> ast.Tuple:
-    ctx: ast.expr_context = ast.Store() if store else ast.Load()
-    return ast.copy_location(ast.Tuple([name(n, node, store) for n in names], ctx), node)
+    ctx: ast.expr_context = STORE if store else LOAD
+    return at(ast.Tuple([name(n, node, store) for n in names], ctx), node)
 
 
 # ---- break, continue, return ----------------------------------------------------------------------------------------
@@ -108,17 +121,17 @@ class Jumps:
                 if n.value is not None and not (isinstance(n.value, ast.Constant) and n.value.value is None):
                     self.refuse.fail(n, "a kernel returns nothing", "store to a tensor: C[...] = value")
             if body and isinstance(body[-1], ast.Return):
-                body = body[:-1] or [ast.copy_location(ast.Pass(), fn)]
+                body = body[:-1] or [at(ast.Pass(), fn)]
         returns = self.own_returns(body)
         self.early_return = bool(returns) and not (len(returns) == 1 and returns[0] is body[-1])
         if not self.early_return:
             return self.block(body, None)
         if not self.is_kernel and end_reachable:
-            body.append(ast.copy_location(ast.Return(constant(None, body[-1])), body[-1]))
+            body.append(at(ast.Return(constant(None, body[-1])), body[-1]))
         start: list[ast.stmt] = [assign(name("__ret", fn.body[0], True), constant(False, fn.body[0]), fn.body[0])]
         out = start + self.block(body, None)
         if not self.is_kernel:
-            out.append(ast.copy_location(ast.Return(name("__rv", body[-1])), body[-1]))
+            out.append(at(ast.Return(name("__rv", body[-1])), body[-1]))
         return out
 
     @staticmethod
@@ -166,7 +179,7 @@ class Jumps:
                 return out
             flags = self.flags_of(s, loop)
             if isinstance(s, ast.If):
-                s.body = self.block(s.body, loop) or [ast.copy_location(ast.Pass(), s)]
+                s.body = self.block(s.body, loop) or [at(ast.Pass(), s)]
                 s.orelse = self.block(s.orelse, loop)
                 out.append(s)
             elif isinstance(s, (ast.For, ast.While)):
@@ -181,7 +194,7 @@ class Jumps:
 
     def guard(self, flags: list[str], rest: list[ast.stmt], node: ast.AST) -> ast.If:
         test = call("go", node, *(name(f, node) for f in flags))
-        return ast.copy_location(ast.If(test, rest, []), node)
+        return at(ast.If(test, rest, []), node)
 
     def loop(self, s: ast.For | ast.While) -> list[ast.stmt]:
         kinds = self.own_jumps(s.body)
@@ -212,6 +225,10 @@ class Jumps:
 # ---- rewriting ------------------------------------------------------------------------------------------------------
 
 
+# Expressions that are rewritten somewhere inside; all others stay as they are.
+SPECIAL = frozenset({ast.BoolOp, ast.IfExp, ast.UnaryOp, ast.Compare, ast.Lambda})
+
+
 class Rewriter(ast.NodeTransformer):
     """Rewrites one function; ``table`` collects the Names objects that the code refers to."""
 
@@ -220,9 +237,20 @@ class Rewriter(ast.NodeTransformer):
         self.table = table
         self.count = 0
         self.unsure: set[int] = set()
+        self.named = True  # some expression contains :=
         self.used_names: set[str] = set()  # names in some tuple: they need a first value
+        self.made = {"__rv"}  # names of our own that branches rebind
         self.allocated: set[str] = set()
         self.line_of: dict[str, int] = {}
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.expr):
+            for n in walk(node):
+                if type(n) in SPECIAL or id(n) in self.unsure:
+                    break
+            else:
+                return node
+        return super().visit(node)
 
     # -- functions --
 
@@ -230,8 +258,8 @@ class Rewriter(ast.NodeTransformer):
         args = fn.args
         params = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
         params += [a.arg for a in (args.vararg, args.kwarg) if a]
-        local = assigned(fn.body) | set(params)
-        self.find_refused(fn)
+        self.named = self.find_refused(fn)
+        local = self.assigned(fn.body) | set(params)
         definite = Definite(local, set(params))
         reachable = definite.run(fn.body)
         self.unsure = definite.unsure
@@ -241,30 +269,46 @@ class Rewriter(ast.NodeTransformer):
             self.line_of[p] = fn.lineno
         body = self.statements(fn.body)
         start = fn.body[0] if fn.body else fn
-        first = sorted((self.used_names & (assigned(fn.body) | {"__rv"})) - set(params))
+        first = sorted((self.used_names & (local | self.made | self.flags(fn.body))) - set(params))
         if first:
-            value = ast.copy_location(ast.Attribute(name(TL, start), "UNBOUND", ast.Load()), start)
-            init: ast.stmt = ast.copy_location(ast.Assign([name(n, start, True) for n in first], value), start)
+            value = at(ast.Attribute(name(TL, start), "UNBOUND", LOAD), start)
+            init: ast.stmt = at(ast.Assign([name(n, start, True) for n in first], value), start)
             body.insert(0, init)
-        fn.body = body or [ast.copy_location(ast.Pass(), fn)]
+        fn.body = body or [at(ast.Pass(), fn)]
         fn.decorator_list = []
         fn.returns = None
         for a in [*args.posonlyargs, *args.args, *args.kwonlyargs, *(x for x in (args.vararg, args.kwarg) if x)]:
             a.annotation = None
         return fn
 
-    def find_refused(self, fn: ast.FunctionDef) -> None:
+    def assigned(self, nodes: list[Any]) -> set[str]:
+        return assigned(nodes, self.named)
+
+    def flags(self, body: list[ast.stmt]) -> set[str]:
+        """Names of ours that jumps became."""
+        return {n for n in self.assigned(body) if n.startswith("__")}
+
+    def find_refused(self, fn: ast.FunctionDef) -> bool:
+        """Refuses what the language has not; notes allocations. Whether some expression contains ``:=``."""
+        named = False
         for n in walk(fn):
-            if type(n) in REFUSED:
-                self.refuse.fail(n, *REFUSED[type(n)])
-            if isinstance(n, (ast.For, ast.While)) and n.orelse:
+            cls = type(n)
+            if cls in LEAVES:
+                continue
+            if cls in REFUSED:
+                self.refuse.fail(n, *REFUSED[cls])
+            if cls is ast.Assign:
+                if self.is_alloc(n.value):  # type: ignore[attr-defined]
+                    self.allocated |= {t.id for t in n.targets if type(t) is ast.Name}  # type: ignore[attr-defined]
+            elif cls is ast.NamedExpr:
+                named = True
+            elif cls in (ast.For, ast.While) and n.orelse:  # type: ignore[attr-defined]
                 self.refuse.fail(
-                    n.orelse[0],
+                    n.orelse[0],  # type: ignore[attr-defined]
                     "`else` of a loop is refused in a kernel",
                     "set a flag before break and test it after the loop",
                 )
-            if isinstance(n, ast.Assign) and self.is_alloc(n.value):
-                self.allocated |= {t.id for t in n.targets if isinstance(t, ast.Name)}
+        return named
 
     @staticmethod
     def is_alloc(value: ast.expr) -> bool:
@@ -321,7 +365,7 @@ class Rewriter(ast.NodeTransformer):
         )
         self.table.append(entry)
         table = name(TABLE, node)
-        return ast.copy_location(ast.Subscript(table, constant(len(self.table) - 1, node), ast.Load()), node)
+        return at(ast.Subscript(table, constant(len(self.table) - 1, node), LOAD), node)
 
     def visit_Name(self, node: ast.Name) -> Any:
         if isinstance(node.ctx, ast.Load) and id(node) in self.unsure:
@@ -336,14 +380,14 @@ class Rewriter(ast.NodeTransformer):
         values = [self.visit(v) for v in node.values]
         out = values[-1]
         for v in reversed(values[:-1]):
-            other = ast.copy_location(ast.IfExp(call("bool_go", node), out, constant(None, node)), node)
+            other = at(ast.IfExp(call("bool_go", node), out, constant(None, node)), node)
             out = call("bool_end", node, call(begin, v, v), other)
         return out
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         test, a, b = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
-        one = ast.copy_location(ast.IfExp(call("ife_then", node), a, constant(None, node)), node)
-        two = ast.copy_location(ast.IfExp(call("ife_else", node), b, constant(None, node)), node)
+        one = at(ast.IfExp(call("ife_then", node), a, constant(None, node)), node)
+        two = at(ast.IfExp(call("ife_else", node), b, constant(None, node)), node)
         return call("ife_end", node, call("ife_begin", test, test), one, two)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
@@ -360,13 +404,13 @@ class Rewriter(ast.NodeTransformer):
             use = right
             if i + 1 < len(node.ops):
                 temp = self.fresh("cmp")
-                right = ast.copy_location(ast.NamedExpr(name(temp, right, True), right), right)
+                right = at(ast.NamedExpr(name(temp, right, True), right), right)
                 use = name(temp, right)
-            parts.append(ast.copy_location(ast.Compare(left, [op], [right]), node))
+            parts.append(at(ast.Compare(left, [op], [right]), node))
             left = use
         out = parts[-1]
         for v in reversed(parts[:-1]):
-            other = ast.copy_location(ast.IfExp(call("bool_go", node), out, constant(None, node)), node)
+            other = at(ast.IfExp(call("bool_go", node), out, constant(None, node)), node)
             out = call("bool_end", node, call("and_begin", node, v), other)
         return out
 
@@ -447,19 +491,19 @@ class Rewriter(ast.NodeTransformer):
             and not v.keywords
         ):
             for a, b in ((v.args[0], v.args[1]), (v.args[1], v.args[0])):
-                if self.same(a, target):
+                if isinstance(a, ast.Subscript) and self.same(a, target):
                     op, other = v.func.id, b
                     break
         elif isinstance(v, ast.BinOp) and isinstance(v.op, (ast.Add, ast.Mult)):
             for a, b in ((v.left, v.right), (v.right, v.left)):
-                if self.same(a, target):
+                if isinstance(a, ast.Subscript) and self.same(a, target):
                     op, other = OPS[type(v.op)], b
                     break
         return self.item(node, target, op, other) if op is not None and other is not None else None
 
     def item(self, node: ast.stmt, target: ast.Subscript, op: str, value: ast.expr) -> ast.Expr:
         begin = call("begin_item", target, self.visit(target.value), self.index_tuple(target), constant(op, node))
-        return ast.copy_location(ast.Expr(call("end_item", node, begin, self.visit(value))), node)
+        return at(ast.Expr(call("end_item", node, begin, self.visit(value))), node)
 
     def index_tuple(self, target: ast.Subscript) -> ast.expr:
         """The index as an expression of its own (slices become slice(...) objects)."""
@@ -470,7 +514,7 @@ class Rewriter(ast.NodeTransformer):
             parts = [p if p is not None else constant(None, node) for p in (node.lower, node.upper, node.step)]
             return call("slice", node, *parts)
         if isinstance(node, ast.Tuple):
-            return ast.copy_location(ast.Tuple([self.slice_expr(e) for e in node.elts], ast.Load()), node)
+            return at(ast.Tuple([self.slice_expr(e) for e in node.elts], LOAD), node)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
@@ -512,22 +556,22 @@ class Rewriter(ast.NodeTransformer):
         out: list[ast.stmt] = []
         for t in node.targets:
             if isinstance(t, ast.Name):
-                value = ast.copy_location(ast.Attribute(name(TL, t), "UNBOUND", ast.Load()), t)
+                value = at(ast.Attribute(name(TL, t), "UNBOUND", LOAD), t)
                 out.append(assign(name(t.id, t, True), value, node))
             else:
-                out.append(ast.copy_location(ast.Delete([self.visit(t)]), node))
+                out.append(at(ast.Delete([self.visit(t)]), node))
         return out
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         args = [self.visit(node.test)]
         if node.msg is not None:
             empty = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-            args.append(ast.copy_location(ast.Lambda(empty, self.visit(node.msg)), node.msg))
-        return ast.copy_location(ast.Expr(call("assert_", node, *args)), node)
+            args.append(at(ast.Lambda(empty, self.visit(node.msg)), node.msg))
+        return at(ast.Expr(call("assert_", node, *args)), node)
 
     def visit_Raise(self, node: ast.Raise) -> Any:
         args = [self.visit(x) for x in (node.exc, node.cause) if x is not None]
-        return ast.copy_location(ast.Expr(call("raise_", node, *args)), node)
+        return at(ast.Expr(call("raise_", node, *args)), node)
 
     # -- loops and branches --
 
@@ -535,18 +579,18 @@ class Rewriter(ast.NodeTransformer):
         """``(names) = obj.method((names))``"""
         if not idents:
             return []
-        fn = ast.copy_location(ast.Attribute(name(obj, node), method, ast.Load()), node)
-        value = ast.copy_location(ast.Call(fn, [tuple_of(idents, node)], []), node)
+        fn = at(ast.Attribute(name(obj, node), method, LOAD), node)
+        value = at(ast.Call(fn, [tuple_of(idents, node)], []), node)
         return [assign(tuple_of(idents, node, True), value, node)]
 
     def leave(self, obj: str, idents: list[str], node: ast.AST) -> list[ast.stmt]:
         if not idents:
             return []
-        fn = ast.copy_location(ast.Attribute(name(obj, node), "tail", ast.Load()), node)
-        return [ast.copy_location(ast.Expr(ast.copy_location(ast.Call(fn, [tuple_of(idents, node)], []), node)), node)]
+        fn = at(ast.Attribute(name(obj, node), "tail", LOAD), node)
+        return [at(ast.Expr(at(ast.Call(fn, [tuple_of(idents, node)], []), node)), node)]
 
     def visit_If(self, node: ast.If) -> Any:
-        changed = assigned([*node.body, *node.orelse])
+        changed = self.assigned([*node.body, *node.orelse])
         after, other = node.live_after, node.live_else  # type: ignore[attr-defined]
         idents = sorted(changed & (after | other))
         obj, which = self.fresh("if"), self.fresh("b")
@@ -561,11 +605,9 @@ class Rewriter(ast.NodeTransformer):
         orelse = self.statements(node.orelse)
         self.line_of = inner | self.line_of
         place = node.test
-        branch = ast.copy_location(
-            ast.If(name(which, place), body or [ast.copy_location(ast.Pass(), place)], orelse), node
-        )
+        branch = at(ast.If(name(which, place), body or [at(ast.Pass(), place)], orelse), node)
         loop_body = [*self.enter(obj, idents, place), branch, *self.leave(obj, idents, place)]
-        loop = ast.copy_location(ast.For(name(which, place, True), name(obj, place), loop_body, []), place)
+        loop = at(ast.For(name(which, place, True), name(obj, place), loop_body, []), place)
         make = assign(name(obj, place, True), call("cond", place, *args), place)
         return [make, loop, *self.enter(obj, idents, place, "done")]
 
@@ -578,7 +620,7 @@ class Rewriter(ast.NodeTransformer):
         return tuple(idents.index(f) for f in getattr(node, "stop_flags", ()) if f in idents)
 
     def visit_For(self, node: ast.For) -> Any:
-        changed = assigned([node.target, *node.body])
+        changed = self.assigned([node.target, *node.body])
         idents = self.carried(node, changed)
         obj, item = self.fresh("loop"), self.fresh("x")
         place = node.iter
@@ -595,11 +637,22 @@ class Rewriter(ast.NodeTransformer):
         body = self.statements(node.body)
         bind = assign(self.visit(node.target), name(item, node.target), node.target)
         loop_body = [*self.enter(obj, idents, place), bind, *body, *self.leave(obj, idents, place)]
-        loop = ast.copy_location(ast.For(name(item, place, True), name(obj, place), loop_body, []), place)
+        loop = at(ast.For(name(item, place, True), name(obj, place), loop_body, []), place)
         return [make, loop, *self.enter(obj, idents, place, "done")]
 
+    def guarded_test(self, go: ast.expr, test: ast.expr, node: ast.While) -> tuple[list[ast.stmt], ast.expr]:
+        """``flag = test if go else False`` as statements: names that the test binds are merged."""
+        flag = self.fresh("test")
+        self.made.add(flag)
+        yes = assign(name(flag, test, True), test, test)
+        no = assign(name(flag, test, True), constant(False, test), test)
+        branch = at(ast.If(go, [yes], [no]), test)
+        branch.live_after = {flag} | walrus(test)  # type: ignore[attr-defined]
+        branch.live_else = set()  # type: ignore[attr-defined]
+        return self.visit_If(branch), name(flag, test)
+
     def visit_While(self, node: ast.While) -> Any:
-        changed = assigned([node.test, *node.body])
+        changed = self.assigned([node.test, *node.body])
         idents = self.carried(node, changed)
         obj = self.fresh("while")
         place = node.test
@@ -607,24 +660,26 @@ class Rewriter(ast.NodeTransformer):
         flags = self.flag_positions(node, idents)
         make = assign(name(obj, place, True), call("while_", place, table, constant(flags, place)), place)
         test = node.test
+        before: list[ast.stmt] = []
         if getattr(node, "stop_flags", ()):
             go = call("go", place, *(name(f, place) for f in node.stop_flags))  # type: ignore[attr-defined]
-            test = ast.copy_location(ast.BoolOp(ast.And(), [go, test]), place)
+            if walrus(test):
+                before, test = self.guarded_test(go, test, node)
+            else:
+                test = at(ast.BoolOp(ast.And(), [go, test]), place)
         for n in walrus(node.test):
             self.line_of[n] = place.lineno
-        attr = ast.copy_location(ast.Attribute(name(obj, place), "test", ast.Load()), place)
-        tested = ast.copy_location(ast.Call(attr, [self.visit(test)], []), place)
+        attr = at(ast.Attribute(name(obj, place), "test", LOAD), place)
+        tested = at(ast.Call(attr, [test if before else self.visit(test)], []), place)
         body = self.statements(node.body)
         begin = self.enter(obj, idents, place, "body")
         if not idents:
-            fn = ast.copy_location(ast.Attribute(name(obj, place), "body", ast.Load()), place)
-            begin = [
-                ast.copy_location(ast.Expr(ast.copy_location(ast.Call(fn, [tuple_of([], place)], []), place)), place)
-            ]
-        inner = ast.copy_location(ast.If(tested, [*begin, *body, *self.leave(obj, idents, place)], []), place)
-        more = ast.copy_location(ast.Attribute(name(obj, place), "more", ast.Load()), place)
-        again = ast.copy_location(ast.Call(more, [], []), place)
-        loop = ast.copy_location(ast.While(again, [*self.enter(obj, idents, place), inner], []), place)
+            fn = at(ast.Attribute(name(obj, place), "body", LOAD), place)
+            begin = [at(ast.Expr(at(ast.Call(fn, [tuple_of([], place)], []), place)), place)]
+        inner = at(ast.If(tested, [*begin, *body, *self.leave(obj, idents, place)], []), place)
+        more = at(ast.Attribute(name(obj, place), "more", LOAD), place)
+        again = at(ast.Call(more, [], []), place)
+        loop = at(ast.While(again, [*self.enter(obj, idents, place), *before, inner], []), place)
         return [make, loop, *self.enter(obj, idents, place, "done")]
 
 

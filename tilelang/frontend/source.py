@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from ..errors import CompileError
-from .analysis import COMPREHENSIONS, assigned, children, target_names
+from .analysis import COMPREHENSIONS, LEAVES, assigned, children, target_names
 from .base import NOWHERE, PLACES, Place
 from .rewrite import TABLE, TL, Refusal, rewrite
 
@@ -102,7 +102,7 @@ class Source:
         free: dict[str, ast.Name] = {}
         paths: dict[tuple[str, ...], None] = {}
         args = all_args(tree.args)
-        bound = assigned(tree.body) | {a.arg for a in args}
+        bound = assigned(tree.body, any(":=" in line for line in self.lines)) | {a.arg for a in args}
         for s in tree.body:
             find_free(s, bound, free, paths)
         self._annotations = {a.arg: a.annotation for a in args}
@@ -203,44 +203,38 @@ def all_args(a: ast.arguments) -> list[ast.arg]:
 
 def find_free(node: ast.AST, bound: set[str], free: dict[str, ast.Name], paths: dict[tuple[str, ...], None]) -> None:
     """Collects free names and attribute paths in reading order."""
-    if isinstance(node, ast.Attribute):
+    cls = type(node)
+    if cls is ast.Name:
+        assert isinstance(node, ast.Name)
+        if node.id not in bound and type(node.ctx) is ast.Load:
+            free.setdefault(node.id, node)
+            paths[(node.id,)] = None
+    elif cls in LEAVES:
+        return
+    elif cls is ast.Attribute:
+        assert isinstance(node, ast.Attribute)
         attrs = [node.attr]
         base: ast.expr = node.value
         while isinstance(base, ast.Attribute):
             attrs.append(base.attr)
             base = base.value
-        if isinstance(base, ast.Name):
-            if base.id not in bound:
-                free.setdefault(base.id, base)
-                paths[(base.id, *reversed(attrs))] = None
-            return
-        find_free(base, bound, free, paths)
-        return
-    if isinstance(node, ast.Name):
-        if isinstance(node.ctx, ast.Load) and node.id not in bound:
-            free.setdefault(node.id, node)
-            paths[(node.id,)] = None
-        return
-    if isinstance(node, ast.Lambda):
-        inner = bound | {a.arg for a in all_args(node.args)}
+        if not isinstance(base, ast.Name):
+            find_free(base, bound, free, paths)
+        elif base.id not in bound:
+            free.setdefault(base.id, base)
+            paths[(base.id, *reversed(attrs))] = None
+    elif isinstance(node, (ast.Lambda, ast.FunctionDef)):
+        body = node.body if isinstance(node.body, list) else [node.body]
+        inner = bound | assigned(body) | {a.arg for a in all_args(node.args)}
         for d in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
             find_free(d, bound, free, paths)
-        find_free(node.body, inner, free, paths)
-        return
-    if isinstance(node, ast.FunctionDef):
-        inner = bound | assigned(node.body) | {a.arg for a in all_args(node.args)}
-        for d in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
-            find_free(d, bound, free, paths)
-        for s in node.body:
+        for s in body:
             find_free(s, inner, free, paths)
-        return
-    if isinstance(node, COMPREHENSIONS):
-        inner = bound | {n for g in node.generators for n in target_names(g.target)}
+    else:
+        if isinstance(node, COMPREHENSIONS):
+            bound = bound | {n for g in node.generators for n in target_names(g.target)}
         for child in children(node):
-            find_free(child, inner, free, paths)
-        return
-    for child in children(node):
-        find_free(child, bound, free, paths)
+            find_free(child, bound, free, paths)
 
 
 __all__ = ["NOWHERE", "Source"]

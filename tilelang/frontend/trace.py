@@ -302,6 +302,8 @@ class Trace(ControlMixin):
                 out = self.minmax(name, out, a)
             return out
         if not symbolic:
+            if name in ("min", "max") and any(isinstance(a, float) and a != a for a in args):
+                return float("nan")  # as at run time
             return fn(*args, **kwargs)
         return self._builtin_of(name, fn, args)
 
