@@ -280,8 +280,8 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
     SimChk *c = w->chk;
     uint32_t kind = PEND_NONE, pc = (uint32_t)(r - w->recs);
     if (x->kind == CK_VMEM) {
-        if (!x->use) /* cache control counts, but has no result */
-            return;
+        if (!x->use && strncmp(isa_op_info(x->in.op)->name, "buffer_wbl2", 11))
+            return; /* an invalidation does not count, a write-back does */
         c->vm_issued++;
         kind = PEND_VM;
     } else if (x->kind == CK_FLAT) {

@@ -56,15 +56,6 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
     return atomic ? sim_chk_lds_atomic(w, r, v->la, m, n) : sim_chk_lds(w, r, v->la, m, n, write);
 }
 
-static bool
-global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, SimAccess kind)
-{
-    uint64_t m = v->ok & ~v->lds & ~v->priv;
-    if (m && checking(w, SIM_CHECK_RACE) && w->g->info->race)
-        sim_global_race(w, r, v->va, m, n, kind);
-    return w->stop == ST_RUN;
-}
-
 /* Loads and stores with a scope beyond the wave are how atomic loads and stores are written. */
 static bool
 coherent(const SimRec *r)
@@ -72,12 +63,89 @@ coherent(const SimRec *r)
     return r->ext->in.sc0 || r->ext->in.sc1 || r->ext->in.glc;
 }
 
+/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. */
+static void
+note_coherent(SimWave *w, const VmLanes *v, uint64_t lanes)
+{
+    SimChk *c = w->chk;
+    struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
+    q->seq = c->vm_issued + 1;
+    q->n = 0;
+    for (uint64_t m = lanes; m; m &= m - 1) {
+        uint64_t a = v->va[__builtin_ctzll(m)];
+        if (!q->n || q->addr[q->n - 1] != a)
+            q->addr[q->n++] = a;
+    }
+}
+
+/* A store or atomic that others may wait for: a release when all earlier stores are complete (waited for)
+ * and, where they went to the L2 of this die only, written back. */
+static void
+try_release(SimWave *w, const VmLanes *v, uint64_t lanes)
+{
+    SimChk *c = w->chk;
+    if (c->vm_done != c->vm_issued || (c->dirty_seq && (int32_t)(c->dirty_seq - c->wb_seq) > 0))
+        return;
+    uint64_t last = 0;
+    for (uint64_t m = lanes; m; m &= m - 1) {
+        uint64_t a = v->va[__builtin_ctzll(m)];
+        if (a != last)
+            sim_race_release(w->g->info->race, &w->race, a);
+        last = a;
+    }
+}
+
+static bool
+global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, SimAccess kind)
+{
+    uint64_t m = v->ok & ~v->lds & ~v->priv;
+    if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
+        return true;
+    sim_global_race(w, r, v->va, m, n, kind);
+    bool device = r->ext->in.sc1 || (r->ext->use & CU_ATOMIC); /* seen beyond the workgroup */
+    if (kind == SIM_ACC_ATOMIC && device)
+        try_release(w, v, m);
+    if ((kind == SIM_ACC_ATOMIC_READ && device) || (r->ext->use & CU_ATOMIC))
+        note_coherent(w, v, m);
+    if ((r->ext->use & CU_STORE) && !r->ext->in.sc1)
+        w->chk->dirty_seq = w->chk->vm_issued + 1;
+    return w->stop == ST_RUN;
+}
+
+/* buffer_inv, buffer_wbl2: the halves of acquire and release that caches do. */
+void
+sim_vm_check_cache(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    bool inv = strstr(isa_op_info(r->ext->in.op)->name, "inv") != NULL;
+    if (!r->ext->in.sc1 || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
+        return;
+    if (!inv) {
+        c->wb_seq = c->vm_issued + 1;
+        return;
+    }
+    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent)), left = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        struct SimCoherent *q = &c->coherent[k];
+        if ((int32_t)(q->seq - c->vm_done) > 0) {
+            left++;
+            continue;
+        }
+        for (uint32_t i = 0; i < q->n; i++)
+            sim_race_acquire(w->g->info->race, &w->race, q->addr[i]);
+        q->n = 0;
+    }
+    if (!left)
+        c->ncoherent = 0;
+}
+
 bool
 sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes;
     memset(v->undef, 0, sizeof v->undef);
-    if (!flat_lds(w, r, v, n, false, false) || !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_READ))
+    if (!flat_lds(w, r, v, n, false, false) ||
+        !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ))
         return false;
     if (!checking(w, SIM_CHECK_INIT) || (v->one && !v->one->init && !v->lds && !v->priv))
         return true;
@@ -119,7 +187,8 @@ bool
 sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes, nd = op->acc.dwords;
-    if (!flat_lds(w, r, v, n, true, false) || !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_WRITE))
+    if (!flat_lds(w, r, v, n, true, false) ||
+        !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_WRITE))
         return false;
     if (!checking(w, SIM_CHECK_INIT))
         return true;

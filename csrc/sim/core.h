@@ -266,7 +266,15 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
-    bool flat_lds;    /* the last flat instruction had lanes in LDS */
+    bool flat_lds; /* the last flat instruction had lanes in LDS */
+    /* ordering with other workgroups */
+    uint32_t dirty_seq; /* last store that another workgroup may not see yet; 0 = none */
+    uint32_t wb_seq;    /* last write-back of the L2 */
+    struct SimCoherent {
+        uint32_t seq, n;
+        uint64_t addr[64];
+    } coherent[4]; /* coherent loads and atomics since the last invalidation */
+    uint32_t ncoherent;
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;
 enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
@@ -324,8 +332,8 @@ struct SimGroup {
     uint8_t *scratch_init; /* one byte a byte: 1 = written */
     uint32_t epoch;        /* barriers passed */
     SimBankEntry banks[64];
-    bool ended;            /* by a fault */
-    bool own_exec;         /* sim_exec_bytes */
+    bool ended;    /* by a fault */
+    bool own_exec; /* sim_exec_bytes */
     SimFault *capture;
     /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
     uint8_t *lds_wr, *lds_rd, *lds_init;

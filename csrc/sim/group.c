@@ -353,15 +353,24 @@ run_wave(SimWave *w, uint64_t budget)
     return n;
 }
 
+enum { MAX_WAVES = 32 };
+
 static void
 release_barrier(SimGroup *g)
 {
     if (g->chk)
         sim_chk_barrier(g);
+    if (g->info->race && g->nwaves <= MAX_WAVES) {
+        SimRaceWave *all[MAX_WAVES];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < g->nwaves; i++)
+            if (g->waves[i].stop == ST_BARRIER)
+                all[n++] = &g->waves[i].race;
+        sim_race_barrier(all, n);
+    }
     g->epoch++;
     for (uint32_t i = 0; i < g->nwaves; i++) {
         SimWave *w = &g->waves[i];
-        w->race.interval++;
         if (w->stop == ST_BARRIER)
             w->stop = ST_RUN;
     }

@@ -408,7 +408,8 @@ body_load_lds(SimWave *w, const SimRec *r)
 static const SimRec *
 body_cache(SimWave *w, const SimRec *r)
 {
-    (void)w;
+    if (w->chk)
+        sim_vm_check_cache(w, r);
     return NEXT(r);
 }
 

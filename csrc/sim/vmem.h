@@ -27,4 +27,6 @@ bool sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v);
 bool sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v);
 bool sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v);
 
+void sim_vm_check_cache(SimWave *w, const SimRec *r); /* buffer_inv, buffer_wbl2 */
+
 #endif

@@ -104,7 +104,10 @@ def test_lanemap(op):
     a = rng.integers(-2, 3, (blocks, m, number(maps["A"], "k")))
     b = rng.integers(-2, 3, (blocks, kdim, n))
     c = rng.integers(-8, 9, (blocks, m, n))
-    block = lambda r: int(r["block"] or 0)
+
+    def block(r):
+        return int(r["block"] or 0)
+
     ra, rb, rc, ri = (np.zeros((16, 64), np.uint32) for _ in range(4))
     rc = np.zeros((32, 64), np.uint32)
     for r in maps["A"]:
