@@ -17,7 +17,7 @@ _count = itertools.count()
 def buf(
     elem: str, *dims: int, strides: tuple[int, ...] | None = None, align: int = 16, flags: int = 3
 ) -> tuple[Any, ...]:
-    """A buffer's part of the specialisation key: dims (constant, or -d = a multiple of d), dense unless strides are given."""
+    """A buffer's part of the specialisation key: dims (constant, or -d = a multiple of d); dense without strides."""
     if strides is None:
         strides = (-16,) * (len(dims) - 1) + ((1,) if dims else ())
     else:

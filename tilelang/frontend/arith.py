@@ -295,9 +295,9 @@ class ArithMixin(TraceBase):
         result = bool_ if op in COMPARE else dtype
         val = self.op(op, (self.val(x), self.val(y)), (self.ty_of(result, shape),))
         out = self.wrap(val, result, shape, getattr(x, "partial", False) or getattr(y, "partial", False))
-        if not shape and result.kind in "iu" and result.bits >= 32 and op in INDEX_OPS:
-            if all(isinstance(v, (int, Idx)) or v.dtype.kind in "iu" for v in (a, b)):
-                out.formula = (op, a, b)
+        exact = not shape and result.kind in "iu" and result.bits >= 32 and op in INDEX_OPS
+        if exact and all(isinstance(v, (int, Idx)) or v.dtype.kind in "iu" for v in (a, b)):
+            out.formula = (op, a, b)
         return out
 
     def _check_shift(self, b: Any, dtype: DType) -> None:

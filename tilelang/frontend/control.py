@@ -7,9 +7,11 @@ another type, the body is traced again with that one.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
+from .analysis import walk
 from .base import Scope
 from .dtypes import bool_, float32, int32
 from .memory import MemoryMixin
@@ -90,17 +92,27 @@ def same_shape(a: Any, b: Any) -> bool:
 
 
 class Names:
-    """The names that a loop or branch rebinds, with the lines where they were bound before and inside."""
+    """The names that a loop or branch rebinds, with the lines where they were bound before, and (in `body`) inside."""
 
-    __slots__ = ("names", "before", "inside")
+    __slots__ = ("names", "before", "body")
 
-    def __init__(self, names: tuple[str, ...], before: tuple[int, ...], inside: tuple[int, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], before: tuple[int, ...], body: list[Any]) -> None:
         self.names = names
         self.before = before
-        self.inside = inside
+        self.body = body
+
+    def inside(self, n: int) -> int:
+        """The last line in the body that binds a name; 0 if none does."""
+        nodes = [x for s in self.body for x in walk(s)]
+        name = self.names[n]
+        return max((x.lineno for x in nodes if isinstance(x, ast.Name) and x.id == name and not is_load(x)), default=0)
 
 
-NO_NAMES = Names((), (), ())
+def is_load(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+NO_NAMES = Names((), (), [])
 Kind = tuple[Any, ...]  # ("typed", dtype or None for index, shape) | ("unbound",) | ("object", x)
 
 

@@ -101,7 +101,7 @@ class Branch:
         return tuple(out)
 
     def _line(self, v: Any, n: int) -> int:
-        return v.place[1] if is_computed(v) else self.names.inside[n] or self.names.before[n]
+        return v.place[1] if is_computed(v) else self.names.inside(n) or self.names.before[n]
 
 
 class Ternary:
@@ -302,7 +302,7 @@ class Carried:
         name = self.names.names[n]
         entry = self.entry[n]
         first = entry.place[1] if is_computed(entry) else self.names.before[n]
-        last = v.place[1] if is_computed(v) else self.names.inside[n]
+        last = v.place[1] if is_computed(v) else self.names.inside(n)
         self.t.fail(
             f"{name} changes its type in the loop: it is {before} (line {first}) before, and {after} (line {last}) "
             "at the end of the body",

@@ -237,6 +237,7 @@ class Rewriter(ast.NodeTransformer):
         self.table = table
         self.count = 0
         self.unsure: set[int] = set()
+        self.nested = False  # functions or lambdas inside
         self.named = True  # some expression contains :=
         self.used_names: set[str] = set()  # names in some tuple: they need a first value
         self.made = {"__rv"}  # names of our own that branches rebind
@@ -264,7 +265,7 @@ class Rewriter(ast.NodeTransformer):
         reachable = definite.run(fn.body)
         self.unsure = definite.unsure
         fn.body = Jumps(is_kernel, self.refuse).function(fn, reachable)
-        Liveness(nested_reads(fn)).block(fn.body, set())
+        Liveness(nested_reads(fn) if self.nested else set()).block(fn.body, set())
         for p in params:
             self.line_of[p] = fn.lineno
         body = self.statements(fn.body)
@@ -302,6 +303,8 @@ class Rewriter(ast.NodeTransformer):
                     self.allocated |= {t.id for t in n.targets if type(t) is ast.Name}  # type: ignore[attr-defined]
             elif cls is ast.NamedExpr:
                 named = True
+            elif cls is ast.Lambda or (cls is ast.FunctionDef and n is not fn):
+                self.nested = True
             elif cls in (ast.For, ast.While) and n.orelse:  # type: ignore[attr-defined]
                 self.refuse.fail(
                     n.orelse[0],  # type: ignore[attr-defined]
@@ -355,14 +358,7 @@ class Rewriter(ast.NodeTransformer):
     def names(self, idents: list[str], body: list[ast.stmt], node: ast.AST) -> ast.expr:
         """An expression for the Names of a loop or branch."""
         self.used_names |= set(idents)
-        last: dict[str, int] = {}
-        for s in body:
-            for n in walk(s):
-                if type(n) is ast.Name and type(n.ctx) is ast.Store and last.get(n.id, 0) < n.lineno:
-                    last[n.id] = n.lineno
-        entry = Names(
-            tuple(idents), tuple(self.line_of.get(i, 0) for i in idents), tuple(last.get(i, 0) for i in idents)
-        )
+        entry = Names(tuple(idents), tuple(self.line_of.get(i, 0) for i in idents), list(body))
         self.table.append(entry)
         table = name(TABLE, node)
         return at(ast.Subscript(table, constant(len(self.table) - 1, node), LOAD), node)
