@@ -157,9 +157,8 @@ def test_all():
     wrong = [w for w in wrong if w[0] not in DISPUTED]
     by_op = Counter(v["op"] for v in vectors)
     bad_ops = {text.split()[0] for _, text, _ in wrong}
-    print(
-        f"{len(vectors) - len(wrong)} of {len(vectors)} vectors right ({len(DISPUTED)} disputed), {len(by_op)} mnemonics"
-    )
+    right = len(vectors) - len(wrong) - len(DISPUTED)
+    print(f"{right} of {len(vectors)} vectors right, {len(DISPUTED)} disputed, {len(by_op)} mnemonics")
     assert not wrong, f"{len(wrong)} wrong ({len(bad_ops)} mnemonics):\n" + "\n".join(
         f"{i} {t}: {w}" for i, t, w in wrong[:40]
     )
