@@ -377,7 +377,8 @@ check_alias(Gr *g)
         for (uint32_t j = 0; j < g->scalar_loads.len; j++) {
             TlVal w = g->stmts.data[i].w.buf, x = tl_opn(g->ir, g->scalar_loads.data[j])->in[0];
             if (x == w || !((tl_vtype(g->ir, w)->flags | tl_vtype(g->ir, x)->flags) & TL_BUF_NOALIAS))
-                return gr_serial(g, g->stmts.data[i].op, "a scalar is read from a tensor that the loops write");
+                return gr_serial(g, g->stmts.data[i].op,
+                                 "a scalar is read from a tensor that the loops write");
         }
     for (uint32_t i = 0; i < g->stmts.len; i++)
         for (uint32_t j = 0; j < g->stmts.len; j++)

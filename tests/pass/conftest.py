@@ -1,0 +1,8 @@
+"""The passes' tests use the IR tests' view of the test library."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ir"))
