@@ -117,6 +117,9 @@ kernel_map(Reader *r, uint64_t entries, const char *name, TlResources *out)
             mine = is(val, name);
         skip(r, val);
     }
+    /* the metadata's vgpr_count is the whole of a unified file, AGPRs included */
+    if (out->vgprs > out->agprs)
+        out->vgprs -= out->agprs;
     return mine && !r->bad;
 }
 
