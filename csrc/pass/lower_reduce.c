@@ -190,6 +190,9 @@ set_reduced(Lw *lw, TlOp op, TlDim dim, const LwTile *t, const LwExt *full, cons
     TlLayout out;
     if (!tl_layout_reduced(&out, &t->lay, dim))
         return lw_fail(lw, op, TL_E_INTERNAL, "layout of a reduction");
+    for (uint32_t d = (uint32_t)dim + 1; d < TL_DIM_0 + rank; d++) /* the dims behind it move up */
+        if (!tl_layout_rename_out(&out, (TlDim)d, (TlDim)(d - 1)))
+            return lw_fail(lw, op, TL_E_INTERNAL, "layout of a reduction");
     LwTile *res = lw_tile_new(lw, &out, t->elem, 1);
     for (uint32_t j = 0; res && j < n; j++)
         if (!(res->v[j] = lw_concat(lw, t->elem, &v[j], 1, 1)))
