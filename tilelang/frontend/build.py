@@ -281,10 +281,9 @@ def codegen() -> Any:
 def resources(found: dict[str, int], target: str, block: int) -> dict[str, Any]:
     """Registers, LDS, scratch, spills, and how many waves fit, with the limit that sets it."""
     waves = max(1, block // found["wave_size"])
-    vgprs = found["vgprs"] - found["agprs"]  # the metadata count the whole unified file
-    occupancy = _core.occupancy(target, vgprs, found["agprs"], found["lds_bytes"], waves)
+    occupancy = _core.occupancy(target, found["vgprs"], found["agprs"], found["lds_bytes"], waves)
     return {
-        "vgprs": vgprs,
+        "vgprs": found["vgprs"],
         "agprs": found["agprs"],
         "sgprs": found["sgprs"],
         "lds": found["lds_bytes"],
