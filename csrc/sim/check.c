@@ -283,9 +283,11 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
         if (!x->use && strncmp(isa_op_info(x->in.op)->name, "buffer_wbl2", 11))
             return; /* an invalidation does not count, a write-back does */
         c->vm_issued++;
+        if (x->use)
+            c->access_seq = c->vm_issued;
         kind = PEND_VM;
     } else if (x->kind == CK_FLAT) {
-        c->vm_issued++;
+        c->access_seq = ++c->vm_issued;
         c->lds_issued++;
         kind = c->flat_lds ? PEND_FLAT : PEND_VM; /* no lane went to LDS: the data comes with vmcnt */
     } else if (x->kind == CK_DS) {

@@ -84,7 +84,9 @@ static void
 try_release(SimWave *w, const VmLanes *v, uint64_t lanes)
 {
     SimChk *c = w->chk;
-    if (c->vm_done != c->vm_issued || (c->dirty_seq && (int32_t)(c->dirty_seq - c->wb_seq) > 0))
+    if ((int32_t)(c->access_seq - c->vm_done) > 0)
+        return;
+    if (c->dirty_seq && ((int32_t)(c->dirty_seq - c->wb_seq) > 0 || (int32_t)(c->wb_seq - c->vm_done) > 0))
         return;
     uint64_t last = 0;
     for (uint64_t m = lanes; m; m &= m - 1) {
@@ -120,8 +122,9 @@ sim_vm_check_cache(SimWave *w, const SimRec *r)
     bool inv = strstr(isa_op_info(r->ext->in.op)->name, "inv") != NULL;
     if (!r->ext->in.sc1 || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return;
-    if (!inv) {
-        c->wb_seq = c->vm_issued + 1;
+    if (!inv) { /* with nothing left to write back it does nothing */
+        if (c->dirty_seq && (int32_t)(c->dirty_seq - c->wb_seq) > 0)
+            c->wb_seq = c->vm_issued + 1;
         return;
     }
     uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent)), left = 0;

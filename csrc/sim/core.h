@@ -269,6 +269,7 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     bool flat_lds; /* the last flat instruction had lanes in LDS */
     /* ordering with other workgroups */
     uint32_t dirty_seq; /* last store that another workgroup may not see yet; 0 = none */
+    uint32_t access_seq; /* last load, store or atomic */
     uint32_t wb_seq;    /* last write-back of the L2 */
     struct SimCoherent {
         uint32_t seq, n;

@@ -399,6 +399,26 @@ next_wave(SimGroup *g)
     return (uint32_t)((g->rng >> 33) % g->nwaves);
 }
 
+/* Waves at a barrier that the wave `spin` does not come to. */
+static void
+report_waiters(SimGroup *g, SimWave *spin)
+{
+    if (!(g->checks & (1u << SIM_CHECK_BARRIER)))
+        return;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        if (w->stop != ST_BARRIER)
+            continue;
+        if (!sim_fault(
+                w, w->rec - 1, SIM_CHECK_BARRIER, false, 0, 0, spin->index, rec_pc(spin, spin->rec),
+                "waits at a barrier to which wave %u does not come (it has executed %llu instructions)",
+                spin->index, (unsigned long long)spin->icount))
+            return;
+        w->stop = ST_BARRIER;
+        return;
+    }
+}
+
 enum { WAVE_SLICE = 4096 };
 
 SimRun
@@ -440,6 +460,7 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
         if (g->ended || w->stop == ST_FAULT)
             return SIM_RUN_FAULT;
         if (limit && w->icount > limit && w->stop == ST_RUN) {
+            report_waiters(g, w);
             sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0,
                       "wave executed %llu instructions without an end", (unsigned long long)w->icount);
             return SIM_RUN_FAULT;
