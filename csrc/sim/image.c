@@ -168,6 +168,12 @@ at_vaddr(Loader *ld, uint64_t vaddr, uint64_t n)
 /* ---- symbols
  * ------------------------------------------------------------------------------------------------------ */
 
+static uint64_t
+name_key(const char *name, size_t n)
+{
+    return tl_hash_bytes(name, n, 1);
+}
+
 static bool
 add_symbols(Loader *ld, const Shdr *sh)
 {
@@ -192,7 +198,8 @@ add_symbols(Loader *ld, const Shdr *sh)
         SimSymbol sym = {.address = s.value + ld->im->bias, .size = s.size, .type = type};
         sym.exported = sh->type == SHT_DYNSYM;
         if (!(sym.name = tl_arena_strdup(&ld->im->arena, name, strlen(name))) ||
-            !tl_vec_push(&ld->im->arena, &ld->im->symbols, sym))
+            !tl_vec_push(&ld->im->arena, &ld->im->symbols, sym) ||
+            !tl_map_put(&ld->im->symbol_map, name_key(name, strlen(name)), ld->im->symbols.len))
             return load_fail(ld, "out of memory");
     }
     return true;
@@ -217,6 +224,11 @@ read_symbols(Loader *ld)
 const SimSymbol *
 sim_image_symbol(const SimImage *im, const char *name)
 {
+    uint64_t at;
+    if (!tl_map_get(&im->symbol_map, name_key(name, strlen(name)), &at))
+        return NULL;
+    if (!strcmp(im->symbols.data[at - 1].name, name))
+        return &im->symbols.data[at - 1];
     for (uint32_t i = 0; i < im->symbols.len; i++)
         if (!strcmp(im->symbols.data[i].name, name))
             return &im->symbols.data[i];
@@ -370,8 +382,7 @@ read_kernels(Loader *ld)
         if (n < 4 || strcmp(s->name + n - 3, ".kd") || s->type != STT_OBJECT || sim_image_kernel(im, s->name))
             continue;
         SimKernel k = {.image = im};
-        if (!(k.name = tl_arena_strdup(&im->arena, s->name, n - 3)) ||
-            !tl_vec_push(&im->arena, &im->kernels, k))
+        if (!(k.name = tl_arena_strdup(&im->arena, s->name, n - 3)) || !load_add_kernel(ld, &k))
             return load_fail(ld, "out of memory");
     }
     for (uint32_t i = 0; i < im->kernels.len; i++) {
@@ -387,16 +398,35 @@ read_kernels(Loader *ld)
     return true;
 }
 
+static bool
+kernel_is(const SimKernel *k, const char *name, size_t n)
+{
+    return !strncmp(k->name, name, n) && !k->name[n];
+}
+
 SimKernel *
 sim_image_kernel(SimImage *im, const char *name)
 {
     size_t n = strlen(name);
+    uint64_t at;
     if (n > 3 && !strcmp(name + n - 3, ".kd"))
         n -= 3;
+    if (!tl_map_get(&im->kernel_map, name_key(name, n), &at))
+        return NULL;
+    if (kernel_is(&im->kernels.data[at - 1], name, n))
+        return &im->kernels.data[at - 1];
     for (uint32_t i = 0; i < im->kernels.len; i++)
-        if (!strncmp(im->kernels.data[i].name, name, n) && !im->kernels.data[i].name[n])
+        if (kernel_is(&im->kernels.data[i], name, n))
             return &im->kernels.data[i];
     return NULL;
+}
+
+bool
+load_add_kernel(Loader *ld, const SimKernel *k)
+{
+    SimImage *im = ld->im;
+    return tl_vec_push(&im->arena, &im->kernels, *k) &&
+           tl_map_put(&im->kernel_map, name_key(k->name, strlen(k->name)), im->kernels.len);
 }
 
 SimCode *
@@ -427,6 +457,8 @@ sim_image_load(SimMem *mem, const void *data, uint64_t size, char *why, size_t w
     if (!im)
         return NULL;
     tl_arena_init(&im->arena, NULL);
+    tl_map_init(&im->symbol_map, &im->arena);
+    tl_map_init(&im->kernel_map, &im->arena);
     im->mem = mem;
     im->file_size = size;
     if (!(im->file = malloc(size ? size : 1))) {

@@ -75,9 +75,10 @@ struct SimImage {
     uint64_t file_size;
     uint8_t *map; /* the segments */
     uint64_t map_size;
-    uint64_t bias;             /* host address = vaddr + bias */
-    uint64_t code_lo, code_hi; /* host range of the executable segments */
-    SimCode *code[2];          /* [wave64]; made on demand */
+    uint64_t bias;                /* host address = vaddr + bias */
+    uint64_t code_lo, code_hi;    /* host range of the executable segments */
+    SimCode *code[2];             /* [wave64]; made on demand */
+    TlMap symbol_map, kernel_map; /* hash of the name -> index + 1; a collision is resolved by searching */
     TL_VEC(SimKernel) kernels;
     TL_VEC(SimSymbol) symbols; /* functions and objects */
     TL_VEC(uint64_t) extents;  /* bases registered in mem */

@@ -21,6 +21,8 @@ bool load_phdr(Loader *ld, uint32_t i, Phdr *ph);
 bool load_shdr(Loader *ld, uint32_t i, Shdr *sh);
 /* NUL-terminated string at off, all of it before limit; NULL when out of range. */
 const char *load_str(const Loader *ld, uint64_t off, uint64_t limit);
+/* Appends a kernel and makes it known by name; false: out of memory. */
+bool load_add_kernel(Loader *ld, const SimKernel *k);
 /* Fills im->kernels from the metadata note (symbol, arguments, resources; descriptors come later). */
 bool load_metadata(Loader *ld);
 

@@ -133,7 +133,7 @@ read_kernel(Loader *ld, MpCursor *c)
         return load_fail(ld, "out of memory");
     if (sim_image_kernel(ld->im, k.name))
         return load_fail(ld, "the metadata names kernel %s twice", k.name);
-    return tl_vec_push(&ld->im->arena, &ld->im->kernels, k) || load_fail(ld, "out of memory");
+    return load_add_kernel(ld, &k) || load_fail(ld, "out of memory");
 }
 
 static bool

@@ -223,7 +223,8 @@ def link(
 ) -> bytes:
     """A code object of the given kernels: descriptors in one segment, code in the next (0x1000 aligned), then `data`
     (symbol `data`) with relocations (offset in data, type, addend). abi 2, 3, 4 = code object v4, v5, v6."""
-    kd_at, text_at = 0x400, 0x2000
+    kd_at = 0x400
+    text_at = max(0x2000, (kd_at + 64 * len(kernels) + 0xFFF) & ~0xFFF)
     kd, text, syms = b"", b"", []
     meta = []
     for name, (code, desc, args) in kernels.items():

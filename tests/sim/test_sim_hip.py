@@ -177,6 +177,45 @@ print(json.dumps(r))
     }  # fmt: skip
 
 
+def test_images_in_memory(add):
+    """Images have no length: bundles, headers that point out of memory, and an image that ends with its mapping."""
+    body = """
+import mmap
+elf = open(sys.argv[1], "rb").read()
+m, f = P(), P()
+def at_end(data):
+    n = (len(data) + 4095) // 4096 * 4096
+    area = mmap.mmap(-1, n + 4096); base = C.addressof(C.c_char.from_buffer(area))
+    libc = C.CDLL(None); libc.mprotect.argtypes = [P, C.c_size_t, C.c_int]
+    assert libc.mprotect(base + n, 4096, 0) == 0
+    C.memmove(base + n - len(data), data, len(data)); keep.append(area)
+    return hip.hipModuleLoadData(C.byref(m), P(base + n - len(data)))
+keep = []
+r = {"whole": at_end(elf), "cut": at_end(elf[:-40]), "tiny": at_end(elf[:20]), "one": at_end(b"x")}
+for off in (32, 40):  # program and section headers far away
+    bad = bytearray(elf); bad[off:off + 8] = struct.pack("<Q", 1 << 30)
+    r[f"far{off}"] = at_end(bytes(bad))
+def bundle(*entries):
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries)); at = 4096; body = b""
+    for name, data in entries:
+        head += struct.pack("<QQQ", at + len(body), len(data), len(name)) + name; body += data
+    return head.ljust(at, b"\\0") + body
+host = (b"host-x86_64-unknown-linux--", b"")
+t = b"hipv4-amdgcn-amd-amdhsa--"
+r["bundle"] = at_end(bundle(host, (t + b"gfx90a", elf), (t + b"gfx942:sramecc+:xnack-", elf)))
+r["fn"] = hip.hipModuleGetFunction(C.byref(f), m, b"k")
+r["other"] = at_end(bundle(host, (t + b"gfx90a", elf)))
+r["xnack"] = at_end(bundle(host, (t + b"gfx942:xnack+", elf)))
+r["unreadable"] = hip.hipModuleLoadData(C.byref(m), P(16))
+print(json.dumps(r))
+"""
+    out, _ = run(body, add)
+    assert out == {
+        "whole": 0, "cut": 200, "tiny": 200, "one": 200, "far32": 200, "far40": 200, "bundle": 0, "fn": 0,
+        "other": 209, "xnack": 209, "unreadable": 200,
+    }  # fmt: skip
+
+
 def test_streams_and_events(add):
     body = """
 s, e0, e1 = P(), P(), P()

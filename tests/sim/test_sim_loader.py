@@ -155,6 +155,20 @@ def test_segments(dev):
             dev.load(bytes(data))
 
 
+def test_many_kernels(dev):
+    """Names are looked up by hash: loading does not grow with the square of their number."""
+    import time
+
+    one = assemble("s_nop 0")
+    start = time.perf_counter()
+    m = dev.load(link({f"k{i}": one for i in range(3000)}))
+    assert len(m.kernels) == 3000 and time.perf_counter() - start < 5
+    m.kernels["k2999"].launch(1, 64)
+    with pytest.raises(ValueError, match="twice"):
+        data = link({"ab": one, "cd": one}).replace(b"cd.kd", b"ab.kd")
+        dev.load(data)
+
+
 FUZZ = """
 import random, sys
 from pathlib import Path
