@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _core
-from .errors import CompileError, LaunchError
+from . import _core, lines
+from .errors import CompileError, LaunchError, SimulatorFault
 from .frontend.base import current, running
 from .frontend.build import Built, Tracing, build, codegen, launcher_params
 from .frontend.capture import Captures
@@ -256,14 +256,19 @@ class Launchable:
             )
         if self._computed:
             args, kwargs = compute(launcher, engine.definition, self._computed, args, kwargs)
-        if grid is None:
-            launcher(*args, **kwargs)
-        else:
-            if callable(grid):
-                values = launcher.bind(args, kwargs)
-                names = [p.name for p in engine.definition.params]
-                grid = grid(types.SimpleNamespace(**dict(zip(names, values))))
-            launcher.launch(grid_of(grid, engine.definition.name), args, kwargs)
+        try:
+            if grid is None:
+                launcher(*args, **kwargs)
+            else:
+                if callable(grid):
+                    values = launcher.bind(args, kwargs)
+                    names = [p.name for p in engine.definition.params]
+                    grid = grid(types.SimpleNamespace(**dict(zip(names, values))))
+                launcher.launch(grid_of(grid, engine.definition.name), args, kwargs)
+        except SimulatorFault as fault:
+            if launcher.last is not None:
+                lines.add(fault, launcher.last.owner)
+            raise
         engine.last = launcher
 
 

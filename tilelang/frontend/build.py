@@ -6,7 +6,7 @@ import time
 import types
 from typing import Any
 
-from .. import _core
+from .. import _core, lines
 from ..errors import CompileError, TileLangError
 from .base import PLACES, set_current
 from .dtypes import BY_ELEM
@@ -38,6 +38,7 @@ class Built:
         self.names: tuple[str, ...] = ()
         self.writes: tuple[int, ...] = ()
         self.lds = 0
+        self.lines: dict[int, str] | None = None  # filled in by tilelang.lines
 
 
 def dims_text(d: Any) -> Any:
@@ -243,7 +244,7 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     t2 = time.perf_counter()
     llvm = codegen()
     t3 = time.perf_counter()
-    code = llvm.compile(out.thread_text)
+    code = llvm.compile(out.thread_text, line_tables=lines.wanted())
     t4 = time.perf_counter()
     out.hsaco = code.hsaco
     out.block = ir.attr(kernel, "block")
