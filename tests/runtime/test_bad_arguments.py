@@ -147,7 +147,7 @@ os.environ["TILELANG_HIP_LIB"] = {str(fake_path("-DNO_DEVICE"))!r}
 import numpy as np, tilelang as tl
 sys.path.insert(0, {str(sys.path[0])!r})
 from test_tensors import Producer
-from test_bad_input import scale
+from test_bad_arguments import scale
 try:
     scale(Producer(device=(10, 0), ndim=1), Producer(device=(10, 0), ndim=1), 3)
 except tl.DeviceError as err:
