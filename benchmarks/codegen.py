@@ -89,7 +89,9 @@ def run(args: Any) -> list[dict[str, Any]]:
         rows.append(row(name, "vgprs", "", res.get("vgprs"), theirs.get("vgprs"), pn))
         rows.append(row(name, "spills", "", res.get("spills")))
         rows.append(row(name, "scratch_bytes", "bytes", res.get("scratch")))
-        rows.append(row(name, "lds_conflict_cycles", "cycles", s["lds_conflict_cycles"], theirs.get("lds_conflict_cycles"), pn))
+        rows.append(
+            row(name, "lds_conflict_cycles", "cycles", s["lds_conflict_cycles"], theirs.get("lds_conflict_cycles"), pn)
+        )
     if peer:
         peer.close()
     return rows

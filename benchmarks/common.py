@@ -48,8 +48,9 @@ CASES = {
 }
 
 
-def listing1(case: Case) -> Any:
-    """A fresh kernel of listing 1's text with the sizes of `case`; nothing of an earlier one is in it."""
+def listing1(case: Case, start: float = 0.0) -> Any:
+    """A fresh kernel of listing 1's text with the sizes of `case`; nothing of an earlier one is in it. The accumulator
+    starts at `start`: a constant to change between compiles."""
     M, N, K, block_size = case.m, case.n, case.k, case.block
 
     @tl.kernel(**dict(case.options))
@@ -58,7 +59,7 @@ def listing1(case: Case) -> Any:
         pid_n = tl.program_id(1)
         local_a = tl.alloc_shared([block_size, block_size])
         local_b = tl.alloc_shared([block_size, block_size])
-        acc = tl.zeros([block_size, block_size], dtype=tl.float32)
+        acc = tl.full([block_size, block_size], start, dtype=tl.float32)
         for k in range(0, K, block_size):
             local_a[:, :] = A[pid_m * block_size : (pid_m + 1) * block_size, k : k + block_size]
             local_b[:, :] = B[k : k + block_size, pid_n * block_size : (pid_n + 1) * block_size]
@@ -71,7 +72,7 @@ def listing1(case: Case) -> Any:
 
 # ---- the peer -------------------------------------------------------------------------------------------------------
 
-TRITON_TEXT = '''
+TRITON_TEXT = """
 import triton
 import triton.language as tl
 
@@ -108,7 +109,7 @@ def matmul_masked(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.c
         pa += BK
         pb += BK * N
     tl.store(c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm[:, None] < M) & (rn[None, :] < N))
-'''
+"""
 
 
 class TritonPeer:
@@ -132,9 +133,9 @@ class TritonPeer:
 
     def compile(self, case: Case, num_warps: int, block_k: int | None = None) -> Any:
         """A cold compile: arguments with the divisibility that the sizes have, one changed constant."""
+        from triton import compile as triton_compile
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
-        from triton import compile as triton_compile
 
         self.turn += 1
         os.environ["TRITON_CACHE_DIR"] = os.path.join(self.tmp, f"cache{self.turn}")
@@ -242,7 +243,17 @@ def _bytes(t: str) -> int:
             return n
     if name.startswith(("ds_read2", "ds_write2")):
         return 16 if "b64" in name else 8
-    for suffix, n in (("b64", 8), ("b32", 4), ("short", 2), ("ushort", 2), ("u16", 2), ("b16", 2), ("byte", 1), ("u8", 1), ("b8", 1)):
+    for suffix, n in (
+        ("b64", 8),
+        ("b32", 4),
+        ("short", 2),
+        ("ushort", 2),
+        ("u16", 2),
+        ("b16", 2),
+        ("byte", 1),
+        ("u8", 1),
+        ("b8", 1),
+    ):
         if suffix in name:
             return n
     return 4
@@ -278,10 +289,22 @@ def prefetch_distance(texts: list[str]) -> float | None:
 
 
 def row(case: str, metric: str, unit: str, ours: Any, peer: Any = None, peer_name: str | None = None) -> dict[str, Any]:
-    return {"case": case, "metric": metric, "unit": unit, "ours": ours, "peer": peer, "peer_name": peer_name if peer is not None else None}
+    return {
+        "case": case,
+        "metric": metric,
+        "unit": unit,
+        "ours": ours,
+        "peer": peer,
+        "peer_name": peer_name if peer is not None else None,
+    }
 
 
-def main(bench: str, method: str, run: Callable[[argparse.Namespace], list[dict[str, Any]]], add: Callable[[argparse.ArgumentParser], None] | None = None) -> None:
+def main(
+    bench: str,
+    method: str,
+    run: Callable[[argparse.Namespace], list[dict[str, Any]]],
+    add: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> None:
     ap = argparse.ArgumentParser(description=method)
     ap.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     if add:
@@ -294,7 +317,13 @@ def main(bench: str, method: str, run: Callable[[argparse.Namespace], list[dict[
     print(method)
     for r in rows:
         ours = f"{r['ours']:.4g}" if isinstance(r["ours"], float) else str(r["ours"])
-        peer = "" if r["peer"] is None else f"   {r['peer_name']}: {r['peer']:.4g}" if isinstance(r["peer"], (int, float)) else f"   {r['peer_name']}: {r['peer']}"
+        peer = (
+            ""
+            if r["peer"] is None
+            else f"   {r['peer_name']}: {r['peer']:.4g}"
+            if isinstance(r["peer"], (int, float))
+            else f"   {r['peer_name']}: {r['peer']}"
+        )
         print(f"{r['case']:22} {r['metric']:24} {ours:>12} {r['unit']:10}{peer}")
 
 

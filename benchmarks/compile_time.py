@@ -1,14 +1,13 @@
 """Cold compile time of listing 1 against Triton's same tile.
 
-Method: ours and the peer's repetitions are interleaved in one run. Ours: a fresh Kernel object with one changed constant
-each time (nothing remembered between them), from the start of tracing to the loaded module. Peer: triton.compile of the
-same tile with an empty cache each time (masked where the sizes need it), to its code object. Medians. first_compile_ms:
-the first compile of a fresh process, from a warm import.
+Method: ours and the peer's repetitions are interleaved in one run. Ours: a fresh Kernel object with one changed
+constant each time (nothing remembered between them), from the start of tracing to the loaded module. Peer:
+triton.compile of the same tile with an empty cache each time (masked where the sizes need it), to its code object.
+Medians. first_compile_ms: the first compile of a fresh process, from a warm import.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -22,8 +21,7 @@ def once(case: Case, turn: int) -> tuple[float, dict[str, float]]:
     """One cold compile in ms; `turn` makes a constant of the kernel differ."""
     import tilelang as tl
 
-    varied = Case(case.name, case.m, case.n, case.k, case.block, case.masked, (("waves_per_eu", None),)) if False else case
-    kern = tagged(varied, turn)
+    kern = listing1(case, float(turn))
     a = np.zeros((case.m, case.k), np.float16)
     b = np.zeros((case.k, case.n), np.float16)
     c = np.zeros((case.m, case.n), np.float16)
@@ -32,29 +30,6 @@ def once(case: Case, turn: int) -> tuple[float, dict[str, float]]:
     compiled.prepare(a, b, c)
     ms = (time.perf_counter() - t0) * 1e3
     return ms, dict(compiled.times)
-
-
-def tagged(case: Case, turn: int) -> Any:
-    """Listing 1 with a constant that changes with every turn: the accumulator starts at TAG * 0."""
-    import tilelang as tl
-
-    M, N, K, block_size, TAG = case.m, case.n, case.k, case.block, float(turn)
-
-    @tl.kernel
-    def matmul_kernel(A: tl.Buffer[M, K], B: tl.Buffer[K, N], C: tl.Buffer[M, N]):
-        pid_m = tl.program_id(0)
-        pid_n = tl.program_id(1)
-        local_a = tl.alloc_shared([block_size, block_size])
-        local_b = tl.alloc_shared([block_size, block_size])
-        acc = tl.zeros([block_size, block_size], dtype=tl.float32)
-        for k in range(0, K, block_size):
-            local_a[:, :] = A[pid_m * block_size : (pid_m + 1) * block_size, k : k + block_size]
-            local_b[:, :] = B[k : k + block_size, pid_n * block_size : (pid_n + 1) * block_size]
-            tl.sync_threads()
-            acc += tl.dot(local_a, local_b)
-        C[pid_m * block_size : (pid_m + 1) * block_size, pid_n * block_size : (pid_n + 1) * block_size] = acc + TAG
-
-    return matmul_kernel
 
 
 FIRST = """
@@ -120,4 +95,3 @@ def add(ap: Any) -> None:
 
 if __name__ == "__main__":
     main("compile_time", __doc__ or "", run, add)
-    _ = (json, listing1)
