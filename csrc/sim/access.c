@@ -1,7 +1,6 @@
 /* access.c - lanes between memory and rows; atomics; mnemonic suffixes. */
 #include "sim/access.h"
 #include "sim/valu.h"
-#include <math.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #include <xmmintrin.h>
@@ -176,6 +175,32 @@ f_bf16(float f)
     return (u + 0x7fff + ((u >> 16) & 1)) >> 16;
 }
 
+/* The number wins over a NaN; -0 is below +0. */
+static uint32_t
+minmax_f32(uint32_t a, uint32_t b, bool max)
+{
+    float x = af32(a), y = af32(b);
+    if (x != x)
+        return b;
+    if (y != y)
+        return a;
+    if (x == y)
+        return (a >> 31) == (uint32_t)max ? b : a;
+    return (x < y) == max ? b : a;
+}
+static uint64_t
+minmax_f64(uint64_t a, uint64_t b, bool max)
+{
+    double x = af64(a), y = af64(b);
+    if (x != x)
+        return b;
+    if (y != y)
+        return a;
+    if (x == y)
+        return (a >> 63) == (uint64_t)max ? b : a;
+    return (x < y) == max ? b : a;
+}
+
 uint64_t
 sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
 {
@@ -217,13 +242,9 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     case AT_FADD:
         return w8 ? au64(af64(old) + af64(data)) : au32(af32(old) + af32(data));
     case AT_FMIN:
-        if (w8)
-            return au64(fmin(af64(old), af64(data)));
-        return au32(fminf(af32(old), af32(data)));
     case AT_FMAX:
-        if (w8)
-            return au64(fmax(af64(old), af64(data)));
-        return au32(fmaxf(af32(old), af32(data)));
+        return w8 ? minmax_f64(old, data, op == AT_FMAX)
+                  : minmax_f32((uint32_t)old, (uint32_t)data, op == AT_FMAX);
     case AT_PKF16: {
         uint32_t o = (uint32_t)old, d = (uint32_t)data;
         return (f_half(half_f(o & 0xffff) + half_f(d & 0xffff)) & 0xffff) |

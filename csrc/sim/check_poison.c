@@ -34,7 +34,8 @@ sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
     uint32_t first = g->start;
     while (!c->sp[first])
         first++;
-    uint64_t bits = g->n == 2 ? c->sp[g->start] | (uint64_t)c->sp[g->start + 1] << 32 : 0; /* of a lane mask */
+    uint64_t bits =
+        g->n == 2 ? c->sp[g->start] | (uint64_t)c->sp[g->start + 1] << 32 : 0; /* of a lane mask */
     for (uint32_t k = 0; k < g->n; k++)
         set_sp(c, g->start + k, 0);
     return sink(w, r, bits, sim_sreg_name(first, name), what);
@@ -150,13 +151,14 @@ dpp_poison(const SimWave *w, const SimExt *x, uint64_t p, uint64_t *written)
     return out;
 }
 
-/* 64-bit results whose low half does not depend on the high half of a source (sums, products, left shifts), or
- * whose halves are independent (moves, packed f32): compilers leave high halves undefined.
+/* 64-bit results whose low half does not depend on the high half of a source (sums, products, left shifts),
+ * or whose halves are independent (moves, packed f32): compilers leave high halves undefined.
  */
 static void
 halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *lo, uint64_t *hi)
 {
     uint64_t l = 0, h = 0;
+    ptrdiff_t k = d - sim_kern_desc;
     for (uint32_t i = 0; i < d->nsrc; i++) {
         SimSrc s = r->src[i];
         bool wide = sim_type_is64(d->t[i]);
@@ -166,10 +168,13 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
             h |= p;
             continue;
         }
-        l |= w->chk->vp[s.idx];
-        h |= w->chk->vp[s.idx + 1];
+        const IsaInst *in =
+            &r->ext->in; /* packed f32: each half of the result names its half of the source */
+        bool pk = k == K_v_pk_add_f32 || k == K_v_pk_mul_f32 || k == K_v_pk_fma_f32;
+        l |= w->chk->vp[s.idx + (pk && (in->op_sel >> i & 1))];
+        h |= w->chk->vp[s.idx + (!pk || (in->op_sel_hi >> i & 1))];
     }
-    switch (d - sim_kern_desc) {
+    switch (k) {
     case K_v_mad_u64_u32:
     case K_v_mad_i64_i32:
     case K_v_lshl_add_u64:
@@ -177,16 +182,11 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
         *lo = l;
         break;
     case K_v_mov_b64:
-        *lo = l;
-        *hi = h;
-        break;
     case K_v_pk_add_f32:
     case K_v_pk_mul_f32:
     case K_v_pk_fma_f32:
-        if (r->ext->in.op_sel == 0 && (r->ext->in.op_sel_hi & 3) == 3) {
-            *lo = l;
-            *hi = h;
-        }
+        *lo = l;
+        *hi = h;
         break;
     default:
         break;

@@ -37,7 +37,7 @@ typedef struct MfmaExt {
 static void
 broadcast_a(const SimMma *m, uint32_t cbsz, uint32_t abid, uint32_t *t, uint32_t rows)
 {
-    uint32_t size = 1u << cbsz, mm = m->m;
+    uint32_t mm = m->m, size = TL_MIN(1u << cbsz, 64u / mm);
     for (uint32_t e = 0; e < rows; e++) {
         uint32_t old[64];
         memcpy(old, t + e * 64, 256);
