@@ -226,18 +226,105 @@ isa_mix_print(const IsaMix *m, TlText *out)
 /* ---- natural loops
  * ----------------------------------------------------------------------------------------------- */
 
+typedef struct LoopWork {
+    const IsaCode *c;
+    uint32_t *order;  /* blocks in postorder */
+    uint32_t *number; /* block -> place in `order` + 1; 0: not reached */
+    uint32_t *idom;   /* immediate dominator */
+    uint8_t **body;   /* per loop: its blocks */
+    uint32_t nreached;
+} LoopWork;
+
+/* Depth-first search from the entry; `stack` holds block * 2 + next successor. */
+static void
+number_blocks(LoopWork *w, uint32_t *stack, uint8_t *seen)
+{
+    uint32_t depth = 0;
+    stack[depth++] = 0;
+    seen[0] = 1;
+    while (depth) {
+        uint32_t k = stack[depth - 1] >> 2, next = stack[depth - 1] & 3;
+        if (next == 2) {
+            w->order[w->nreached++] = k;
+            w->number[k] = w->nreached;
+            depth--;
+            continue;
+        }
+        stack[depth - 1]++;
+        uint32_t to = w->c->block[k].succ[next];
+        if (to != UINT32_MAX && !seen[to]) {
+            seen[to] = 1;
+            stack[depth++] = to << 2;
+        }
+    }
+}
+
+static uint32_t
+common_dominator(const LoopWork *w, uint32_t a, uint32_t b)
+{
+    while (a != b) {
+        while (w->number[a] < w->number[b])
+            a = w->idom[a];
+        while (w->number[b] < w->number[a])
+            b = w->idom[b];
+    }
+    return a;
+}
+
+/* Immediate dominators by sweeps in reverse postorder until nothing changes. */
+static void
+find_dominators(LoopWork *w)
+{
+    const IsaCode *c = w->c;
+    for (uint32_t k = 0; k < c->nblocks; k++)
+        w->idom[k] = UINT32_MAX;
+    w->idom[0] = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t i = w->nreached; i-- > 0;) {
+            uint32_t k = w->order[i];
+            for (uint32_t s = 0; s < 2; s++) { /* hand this block's dominator on to its successors */
+                uint32_t to = c->block[k].succ[s];
+                if (to == UINT32_MAX || to == 0)
+                    continue;
+                uint32_t d = w->idom[to] == UINT32_MAX ? k : common_dominator(w, w->idom[to], k);
+                if (d != w->idom[to]) {
+                    w->idom[to] = d;
+                    more = true;
+                }
+            }
+        }
+    }
+}
+
+static bool
+dominates(const LoopWork *w, uint32_t a, uint32_t b)
+{
+    while (w->number[b] < w->number[a])
+        b = w->idom[b];
+    return a == b;
+}
+
+static bool
+is_back_edge(const LoopWork *w, uint32_t from, uint32_t to)
+{
+    const IsaBlock *b = &w->c->block[from];
+    return w->number[from] && (b->succ[0] == to || b->succ[1] == to) && dominates(w, to, from);
+}
+
 /* Marks the blocks from which `latch` is reached without passing `header`: repeated sweeps over the edges. */
 static void
-mark_body(const IsaCode *c, uint8_t *in, uint32_t header, uint32_t latch)
+mark_body(const LoopWork *w, uint8_t *in, uint32_t header, uint32_t latch)
 {
     in[header] = in[latch] = 1;
     for (bool more = latch != header; more;) {
         more = false;
-        for (uint32_t k = c->nblocks; k-- > 0;) {
+        for (uint32_t i = 0; i < w->nreached; i++) {
+            uint32_t k = w->order[i];
             if (in[k])
                 continue;
             for (uint32_t s = 0; s < 2; s++) {
-                uint32_t to = c->block[k].succ[s];
+                uint32_t to = w->c->block[k].succ[s];
                 if (to != UINT32_MAX && to != header && in[to]) {
                     in[k] = 1;
                     more = true;
@@ -248,45 +335,71 @@ mark_body(const IsaCode *c, uint8_t *in, uint32_t header, uint32_t latch)
 }
 
 static bool
-add_loop(const IsaCode *c, IsaLoops *out, uint32_t header)
+add_loop(LoopWork *w, IsaLoops *out, uint32_t header)
 {
+    const IsaCode *c = w->c;
     uint8_t *in = TL_NEW_N(c->arena, uint8_t, c->nblocks);
     IsaLoop l = {.header = c->block[header].first, .innermost = true, .depth = 1};
     if (!in)
         return false;
-    for (uint32_t k = header; k < c->nblocks; k++) /* all branches back to one header are one loop */
-        if (c->block[k].succ[0] == header || c->block[k].succ[1] == header) {
-            mark_body(c, in, header, k);
+    for (uint32_t k = 0; k < c->nblocks; k++) /* all branches back to one header are one loop */
+        if (is_back_edge(w, k, header)) {
+            mark_body(w, in, header, k);
             l.latch = c->block[k].end - 1;
         }
     for (uint32_t k = 0; k < c->nblocks; k++)
         if (in[k])
             for (uint32_t i = c->block[k].first; i < c->block[k].end; i++)
                 count_one(&l.mix, &c->inst[i]);
-    l.first = c->offset[l.header];
-    l.last = c->offset[l.latch + 1];
-    for (uint32_t i = 0; i < out->len;
-         i++) { /* headers ascend: an earlier loop that reaches over this one holds it */
-        IsaLoop *o = &out->data[i];
-        if (o->header <= l.header && o->latch >= l.latch) {
-            l.depth++;
-            o->innermost = false;
+    l.first = UINT32_MAX;
+    for (uint32_t k = 0; k < c->nblocks; k++)
+        if (in[k]) {
+            l.first = TL_MIN(l.first, c->offset[c->block[k].first]);
+            l.last = TL_MAX(l.last, c->offset[c->block[k].end]);
         }
-    }
+    w->body[out->len] = in;
     return tl_vec_push(c->arena, out, l);
+}
+
+static bool
+loop_memory(LoopWork *w, uint32_t **stack, uint8_t **seen)
+{
+    const IsaCode *c = w->c;
+    w->order = TL_NEW_N(c->arena, uint32_t, c->nblocks + 1);
+    w->number = TL_NEW_N(c->arena, uint32_t, c->nblocks + 1);
+    w->idom = TL_NEW_N(c->arena, uint32_t, c->nblocks + 1);
+    w->body = TL_NEW_N(c->arena, uint8_t *, c->nblocks + 1);
+    *stack = TL_NEW_N(c->arena, uint32_t, c->nblocks + 1);
+    *seen = TL_NEW_N(c->arena, uint8_t, c->nblocks + 1);
+    return w->order && w->number && w->idom && w->body && *stack && *seen;
 }
 
 bool
 isa_loops(const IsaCode *c, IsaLoops *out)
 {
+    LoopWork w = {.c = c};
+    uint32_t *stack;
+    uint8_t *seen;
     memset(out, 0, sizeof *out);
+    if (!c->nblocks)
+        return true;
+    if (!loop_memory(&w, &stack, &seen))
+        return false;
+    number_blocks(&w, stack, seen);
+    find_dominators(&w);
     for (uint32_t h = 0; h < c->nblocks; h++) {
         bool is_header = false;
-        for (uint32_t k = h; k < c->nblocks && !is_header; k++)
-            is_header = c->block[k].succ[0] == h || c->block[k].succ[1] == h;
-        if (is_header && !add_loop(c, out, h))
+        for (uint32_t k = 0; k < c->nblocks && !is_header; k++)
+            is_header = is_back_edge(&w, k, h);
+        if (is_header && !add_loop(&w, out, h))
             return false;
     }
+    for (uint32_t a = 0; a < out->len; a++)
+        for (uint32_t b = 0; b < out->len; b++)
+            if (a != b && w.body[a][c->block_of[out->data[b].header]]) {
+                out->data[a].innermost = false;
+                out->data[b].depth++;
+            }
     return true;
 }
 

@@ -40,7 +40,7 @@ typedef struct IsaMix {
 
 typedef struct IsaLoop {
     uint32_t header, latch; /* instruction indices: the first of the header block, the branch back */
-    uint32_t first, last;   /* byte offsets: header, and the end of the latch */
+    uint32_t first, last;   /* byte offsets: lowest and end of the body (cold parts may lie far away) */
     uint32_t depth;         /* 1 = outermost */
     bool innermost;
     IsaMix mix; /* body with inner loops */
@@ -85,7 +85,13 @@ typedef struct IsaFaults {
     uint32_t len, cap;
 } IsaFaults;
 
-/* Appends what is wrong; conservative over all paths (a report holds for some path through the blocks). */
+/* The checks that are there for a chip: all on CDNA, none yet on RDNA (its counters and hazards are others).
+ */
+uint32_t isa_checks_of(IsaArch arch);
+
+/* Appends what is wrong by the checks of `which` that the chip has; conservative over all paths (a report
+ * holds for some path through the blocks). What no path shows is not seen: LDS-DMA data and flat LDS writes
+ * before a barrier, scalar values that hardware sets up, code behind an indirect branch. */
 bool isa_check(const IsaCode *c, uint32_t which, IsaFaults *out);
 
 #endif

@@ -131,10 +131,18 @@ isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
     return sweep(w, size, step, join, states, reached, dirty, cur, &(bool){false});
 }
 
+uint32_t
+isa_checks_of(IsaArch arch)
+{
+    return arch <= ISA_GFX950 ? ISA_CHECK_ALL : 0;
+}
+
 bool
 isa_check(const IsaCode *c, uint32_t which, IsaFaults *out)
 {
     IsaWalk w = {.c = c, .which = which, .out = out};
+    which &= isa_checks_of(c->arch);
+    w.which = which;
     if (!c->nblocks)
         return true;
     if ((which & (ISA_CHECK_WAIT | ISA_CHECK_BARRIER)) && !isa_check_waits(&w))

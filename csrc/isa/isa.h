@@ -52,39 +52,47 @@ typedef enum IsaOpndKind {
     ISA_OPND_IMM    /* plain number in the text: simm16 branch, waitcnt, hwreg, swizzle ...; value in bits */
 } IsaOpndKind;
 
-typedef enum IsaType { /* how the bits are meant; drives printing of constants and the simulator's conversions
-                        */
-                       ISA_T_B32,
-                       ISA_T_B64,
-                       ISA_T_B16,
-                       ISA_T_U32,
-                       ISA_T_I32,
-                       ISA_T_U64,
-                       ISA_T_I64,
-                       ISA_T_U16,
-                       ISA_T_I16,
-                       ISA_T_F16,
-                       ISA_T_BF16,
-                       ISA_T_F32,
-                       ISA_T_F64,
-                       ISA_T_V2F16,
-                       ISA_T_V2BF16,
-                       ISA_T_V2I16,
-                       ISA_T_V2F32,
-                       ISA_T_ANY,
-                       ISA_T_V2B32
+/* How the bits are meant; drives the values of constants and the simulator's conversions. */
+typedef enum IsaType {
+    ISA_T_B32,
+    ISA_T_B64,
+    ISA_T_B16,
+    ISA_T_U32,
+    ISA_T_I32,
+    ISA_T_U64,
+    ISA_T_I64,
+    ISA_T_U16,
+    ISA_T_I16,
+    ISA_T_F16,
+    ISA_T_BF16,
+    ISA_T_F32,
+    ISA_T_F64,
+    ISA_T_V2F16,
+    ISA_T_V2BF16,
+    ISA_T_V2I16,
+    ISA_T_V2F32,
+    ISA_T_ANY, /* a tuple of registers: matrix operands, buffer descriptors, wide loads */
+    ISA_T_V2B32
 } IsaType;
 
-/* Notes on operands:
+/* Notes on operands.
+ *
  *  - The lane mask is no operand of vector and memory instructions; EXEC appears (ISA_IMPLICIT) only where it
- * is data (saveexec, v_cmpx, s_cbranch_execz). MODE never appears.
+ * is data: saveexec, v_cmpx, s_cbranch_execz. MODE never appears.
+ *
  *  - An absent address ("off") or scalar offset keeps its place with kind ISA_OPND_NONE.
+ *
  *  - A destination that is also read (fmac, d16 loads, returning buffer atomics, DPP and SDWA writes that
  * keep old bits) has both ISA_READ and ISA_WRITE. Returning buffer cmpswap writes only the first half of its
  * data operand.
- *  - buffer_load ... lds and global_load_lds have no data operand; M0 is an implicit read.
+ *
+ *  - Loads straight to LDS have no data operand; M0 is an implicit read.
+ *
  *  - Source modifiers are per operand (ISA_NEG, ISA_ABS, ISA_SEXT); for packed instructions (VOP3P) they are
  * in op_sel, op_sel_hi, neg_lo, neg_hi, except v_fma_mix*, which has ISA_NEG and ISA_ABS.
+ *
+ *  - Constants of packed types: V2F16 and V2BF16 hold the half in the low 16 bits (op_sel and op_sel_hi
+ * pick), V2I16 the 32-bit value, V2F32 and V2B32 the value in the low register and 0 above.
  */
 enum {
     ISA_READ = 1,
@@ -97,8 +105,8 @@ enum {
 };
 
 typedef struct IsaOpnd {
-    uint8_t kind,
-        flags; /* IsaOpndKind; ISA_READ... | ISA_IMPLICIT: not in the text (vcc of v_cndmask e32, exec ...) */
+    uint8_t kind;  /* IsaOpndKind */
+    uint8_t flags; /* ISA_READ ... ISA_IMPLICIT: not in the text (scc, exec, m0 ...) */
     uint8_t nregs; /* 32-bit registers covered (0 for constants) */
     uint8_t type;  /* IsaType */
     uint16_t reg;
@@ -120,8 +128,8 @@ typedef struct IsaInst {
     uint8_t clamp, omod;
     uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* bit per source, op_sel bit 3 = destination */
     /* memory */
-    int32_t offset; /* DS: offset0 | offset1 << 8 for two-offset forms, else 16-bit offset; SMEM/FLAT/MUBUF
-                       signed */
+    int32_t
+        offset; /* DS: the 16-bit field (two-offset forms: see below); others: bytes, signed where it is */
     uint8_t offset0, offset1;
     uint8_t sc0, sc1, nt, glc, slc, dlc, lds, offen, idxen, addr64, gds, scope, th, saddr_present, tfe;
     uint8_t cbsz, abid, blgp; /* MFMA; cbsz also where DPP row_mask etc. do not apply */

@@ -26,19 +26,19 @@ def run(exe, tmp_path, code: bytes, arch: str = "gfx942") -> list[str]:
 
 @needs_oracle
 @pytest.mark.parametrize("arch", isalib.CDNA)
-def test_correct_kernels_are_clean(arch, isadump_exe, tmp_path):
+def test_correct_kernels_are_clean(arch, isadump_exe):
     """No report for any correct kernel."""
     paths = sorted((ORACLE / "kernels").glob(f"*.{arch}.hsaco"))
     paths += sorted((ORACLE / "faults").glob(f"*.{arch}/clean.hsaco"))
     assert len(paths) > 40
-    bad = {p: isalib.faults(isalib.check(isadump_exe, arch, p, tmp_path)) for p in paths}
+    bad = {p: isalib.faults(isalib.check(isadump_exe, p)) for p in paths}
     bad = {str(p): f[:2] for p, f in bad.items() if f}
     assert not bad, bad
 
 
 @needs_oracle
 @pytest.mark.parametrize("arch", isalib.CDNA)
-def test_planted_faults_are_found(arch, isadump_exe, tmp_path):
+def test_planted_faults_are_found(arch, isadump_exe):
     """Every deleted wait and every deleted s_nop is reported by its own check."""
     seen = {"missing_waitcnt": 0, "missing_nop": 0}
     for path in sorted((ORACLE / "faults").glob(f"*.{arch}/*.json")):
@@ -46,7 +46,7 @@ def test_planted_faults_are_found(arch, isadump_exe, tmp_path):
         fault = d.get("fault") or {}
         if fault.get("class") not in seen or fault.get("subclass") == "wait_before_barrier":
             continue
-        found = isalib.faults(isalib.check(isadump_exe, arch, path.parent / d["hsaco"], tmp_path))
+        found = isalib.faults(isalib.check(isadump_exe, path.parent / d["hsaco"]))
         kind = {"missing_waitcnt": "wait", "missing_nop": "hazard"}[fault["class"]]
         assert any(f.startswith(kind + ":") for f in found), f"{path}: {found}"
         seen[fault["class"]] += 1
@@ -88,6 +88,30 @@ def test_wait_carried_around_a_loop(isadump_exe, tmp_path):
     lines = run(isadump_exe, tmp_path, code)
     assert len(isalib.faults(lines)) == 1
     assert "loop 0x0..0x10 depth 1: 1 valu, 1 load, 1 branch" in lines
+
+
+def test_loops_by_dominance(isadump_exe, tmp_path):
+    """Nested loops count inner bodies; a jump back from cold code behind the end is no loop."""
+    v, scc1 = 0x7E000280, 0xBF850000  # v_mov_b32_e32 v0, 0; s_cbranch_scc1
+    # outer: v_mov; inner: v_mov v_mov, branch inner; branch outer; s_endpgm
+    code = words(v, v, v, scc1 | 0xFFFD, scc1 | 0xFFFB, S_ENDPGM)
+    assert [line for line in run(isadump_exe, tmp_path, code) if line.startswith("loop")] == [
+        "loop 0x0..0x14 depth 1: 3 valu, 2 branch",
+        "loop 0x4..0x10 depth 2: 2 valu, 1 branch",
+    ]
+    # s_cbranch_scc1 cold; join: v_mov; s_endpgm; cold: v_mov; s_branch join
+    code = words(scc1 | 2, v, S_ENDPGM, v, 0xBF820000 | 0xFFFC)
+    assert not [line for line in run(isadump_exe, tmp_path, code) if line.startswith("loop")]
+
+
+def test_every_allocation_may_fail(isadump_exe, tmp_path):
+    """Loops and checks notice each failing allocation and leak nothing."""
+    mfma = (0xD3CD0000, 0x04020904)
+    path = tmp_path / "code.bin"
+    path.write_bytes(words(*LOAD_V1, USE_V1, *mfma, 0x7E140300, 0xBF850000 | 0xFFF9, S_ENDPGM))
+    p = subprocess.run([isadump_exe, "gfx942", "--fail-alloc", path], capture_output=True, text=True)
+    assert p.returncode == 0, p.stderr
+    assert int(p.stdout.split()[0]) > 0
 
 
 def test_scalar_loads_need_a_full_wait(isadump_exe, tmp_path):

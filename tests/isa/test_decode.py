@@ -64,7 +64,9 @@ def test_compiled_kernels_match_llvm(arch, isadump_exe, mcdump_exe, generator, t
         code = isalib.text_section(path)
         raw = tmp_path / "code.bin"
         raw.write_bytes(code)
-        out = subprocess.run([isadump_exe, arch, raw], capture_output=True, text=True, check=True).stdout.splitlines()
+        out = subprocess.run(
+            [isadump_exe, arch, "--raw", raw], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
         offsets = [int(line.split()[0], 16) for line in out] + [len(code)]
         for i, line in enumerate(out):
             texts[code[offsets[i] : offsets[i + 1]].hex()] = line.split(None, 1)[1]
@@ -143,6 +145,26 @@ def test_scaled_mfma_matches_llvm(isadump_exe, mcdump_exe, generator):
     bad = [(c, r, g) for c, r, g in zip(lines, ref, got, strict=True) if isalib.norm(r) != isalib.norm(g)]
     assert not bad, bad[:5]
     assert all(g.startswith("16") for g in got)
+
+
+@needs_oracle
+def test_code_objects_by_name(isadump_exe, tmp_path):
+    """A code object is listed function by function; damaged ones are refused, never followed out of bounds."""
+    path = ORACLE / "kernels/gemm64.gfx942.hsaco"
+    p = subprocess.run([isadump_exe, path], capture_output=True, text=True)
+    assert p.returncode == 0 and "# gfx942, wave64" in p.stdout and "v_mfma_" in p.stdout and "s_endpgm" in p.stdout
+    p = subprocess.run([isadump_exe, ORACLE / "kernels/vadd2d.gfx1100.hsaco"], capture_output=True, text=True)
+    assert p.returncode == 0 and "# gfx1100, wave32" in p.stdout
+    rnd = random.Random(3)
+    data = path.read_bytes()
+    for _ in range(60):
+        broken = bytearray(data[: rnd.randrange(len(data))] if rnd.random() < 0.4 else data)
+        for _ in range(rnd.randrange(1, 20)):
+            if broken:
+                broken[rnd.randrange(len(broken))] = rnd.randrange(256)
+        (tmp_path / "broken.hsaco").write_bytes(broken)
+        p = subprocess.run([isadump_exe, tmp_path / "broken.hsaco"], capture_output=True)
+        assert p.returncode in (0, 1), p.returncode
 
 
 def test_random_words_never_crash(isadump_exe):
