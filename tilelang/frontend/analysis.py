@@ -236,6 +236,7 @@ class Liveness:
         if cls is ast.For:
             assert isinstance(s, ast.For)
             bound = target_names(s.target)
+            after = after | set(getattr(s, "stop_flags", ()))
             head = after
             while True:  # until nothing is added: what is live at the end of the body is what is live at its head
                 new = after | (self.block(s.body, head) - bound)
@@ -248,7 +249,7 @@ class Liveness:
         if cls is ast.While:
             assert isinstance(s, ast.While)
             bound = walrus(s.test)
-            read = self.read(s.test) - bound
+            read = (self.read(s.test) - bound) | set(getattr(s, "stop_flags", ()))
             head = read | (after - bound)
             while True:
                 inner = self.block(s.body, head)

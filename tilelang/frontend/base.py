@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import threading
+import weakref
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
@@ -57,18 +58,25 @@ def _columns(line: str, start: int | None, end: int | None) -> tuple[int, int]:
 class PlaceMap:
     """Instruction offsets of code objects to places in the source; per process, keyed by the code object's identity.
 
-    An entry: (code; the code again, a table by line, or None for tilelang's own code; places found so far).
+    An entry: (weak reference to the code; whether it is the user's, or a table by line; places found so far).
     """
 
     def __init__(self) -> None:
-        self.maps: dict[int, tuple[CodeType, Any, dict[int, Place]]] = {}
+        self.maps: dict[int, tuple[Any, Any, dict[int, Place]]] = {}
+
+    def _add(self, code: CodeType, raw: Any) -> tuple[Any, Any, dict[int, Place]]:
+        key = id(code)
+
+        def gone(_: Any, maps: Any = self.maps, key: int = key) -> None:
+            maps.pop(key, None)
+
+        entry = self.maps[key] = (weakref.ref(code, gone), raw, {})
+        return entry
 
     def of(self, frame: FrameType) -> Place | None:
         """The place a frame stands at; None for tilelang's own frames."""
         code = frame.f_code
-        entry = self.maps.get(id(code))
-        if entry is None:
-            entry = self.maps[id(code)] = (code, self._raw(code), {})
+        entry = self.maps.get(id(code)) or self._add(code, self._raw(code))
         raw = entry[1]
         if raw is None:
             return None
@@ -83,7 +91,7 @@ class PlaceMap:
         name = code.co_filename
         if name.startswith(PACKAGE) and not name.endswith("demo.py"):
             return None
-        return code if hasattr(code, "co_positions") else {}
+        return True if hasattr(code, "co_positions") else {}
 
     @staticmethod
     def _place(code: CodeType, raw: Any, i: int, lineno: int) -> Place:
@@ -102,7 +110,7 @@ class PlaceMap:
 
     def set_columns(self, code: CodeType, columns: dict[int, Place]) -> None:
         """Python 3.10: places by line, for code without positions."""
-        self.maps[id(code)] = (code, columns, {})
+        self._add(code, columns)
 
 
 PLACES = PlaceMap()

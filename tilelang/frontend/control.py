@@ -233,7 +233,7 @@ class ControlMixin(MemoryMixin):
         if isinstance(v, Unbound):
             return self.const(0, dtype, shape)
         if dtype is None:
-            return self.index_val(v)
+            return self.index_val(self.as_index(v))
         if isinstance(v, (bool, int)) and dtype.kind == "b":
             v = bool(v)
         return self.val(self.spread(v, dtype, shape) if not isinstance(v, (Tile,)) else v)
@@ -252,18 +252,25 @@ class ControlMixin(MemoryMixin):
             rank = {"b": 0, "i": 1, "f": 2}
             best = max(ka, kb, key=lambda k: rank[k[1].kind])
             return best if "b" not in (ka[1].kind, kb[1].kind) else None
-        if wa or wb:
-            number, other = (a, kb) if wa else (b, ka)
-            if other[2]:
-                return None
-            if other[1] is None:
-                return other if isinstance(number, int) and not isinstance(number, bool) else None
-            if isinstance(number, float):
-                return other if other[1].kind == "f" else None
-            return other if (other[1].kind == "b") == isinstance(number, bool) else None
-        if {ka[1], kb[1]} == {None, int32} and not ka[2] and not kb[2]:
-            return ("typed", int32, ())
+        for x, k, free in ((a, kb, wa or (isinstance(a, Idx) and not wb)), (b, ka, True)):
+            if free:
+                if self.fits(x, k):
+                    return k
+                return ("typed", float32, ()) if isinstance(x, float) and k[1] is None else None
         return None
+
+    @staticmethod
+    def fits(x: Any, kind: Kind) -> bool:
+        """Whether a value without a type of its own (number, exact integer, none yet) can be of this kind."""
+        if isinstance(x, Unbound):
+            return True
+        if kind[2] or not isinstance(x, (bool, int, float, Idx)):
+            return False
+        if kind[1] is None:
+            return isinstance(x, (int, Idx)) and not isinstance(x, bool)
+        if isinstance(x, bool):
+            return bool(kind[1].kind == "b")
+        return bool(kind[1].kind == "f" or (isinstance(x, (int, Idx)) and kind[1].kind in "iu"))
 
     # -- and, or, conditional expressions --
 

@@ -18,7 +18,7 @@ from .control import (
     same_shape,
     unflatten,
 )
-from .dtypes import bool_, int32
+from .dtypes import bool_
 from .values import UNBOUND, Idx, Memory, Scalar, Unbound, Value
 
 MAX_RETRACES = 5
@@ -266,37 +266,17 @@ class Carried:
             self._error(n, t.describe(init), t.describe(x), whole)
         if new[0] == "unbound":
             return False
-        weak_end = t.is_weak(x)
-        if weak_end and kind[2] == () and self._number_fits(x, kind):
+        number = t.is_weak(init) or isinstance(init, Unbound)
+        if number and isinstance(x, Idx) and kind[1] is not None and not kind[2] and t.fits(init, new):
+            self.kinds[n][i] = new  # a number that becomes an exact integer is one from the start
+            return True
+        if t.fits(x, kind):
             return False
-        if (
-            kind[1] is None
-            and same_kind(new, ("typed", int32, ()))
-            or (kind[1] is int32 and new[1] is None and not new[2])
-        ):
-            if t.is_weak(init) or isinstance(init, Unbound):
-                if kind[1] is int32 and not weak_end:
-                    self.kinds[n][i] = new
-                    return True
-            elif kind[1] is None:
-                return False  # an int32 sum kept in an exact integer
-        if (t.is_weak(init) or isinstance(init, Unbound)) and self._number_fits(init, new):
+        if (number or isinstance(init, Idx)) and t.fits(init, new):
             self.kinds[n][i] = new
             return True
         self._error(n, t.kind_text(kind), t.kind_text(new), whole)
         return False
-
-    def _number_fits(self, x: Any, kind: Kind) -> bool:
-        """Whether a Python number can start (or end) as this kind."""
-        if isinstance(x, Unbound):
-            return True
-        if kind[2]:
-            return False
-        if kind[1] is None:
-            return isinstance(x, int) and not isinstance(x, bool)
-        if isinstance(x, bool):
-            return bool(kind[1].kind == "b")
-        return bool(kind[1].kind == "f" or (isinstance(x, int) and kind[1].kind in "iu"))
 
     def _error(self, n: int, before: str, after: str, v: Any) -> None:
         name = self.names.names[n]
@@ -501,8 +481,8 @@ class WhileLoop(RuntimeLoop):
         t = self.t
         assert self.test_scope is not None
         self.c = t.truth(c)
-        if self.c is False and self.traces == 1:
-            t.splice(self.test_scope) if t.ir.pure(self.test_scope.block) >= 0 else t.pop(self.test_scope)
+        if self.c is False and self.traces == 1 and t.ir.pure(self.test_scope.block) >= 0:
+            t.pop(self.test_scope)
             self.skip = True
             self.after = self.values.entry
             return False

@@ -121,6 +121,11 @@ def dims(names: str) -> tuple[Dim, ...]:
     return tuple(dim(n) for n in names.replace(",", " ").split())
 
 
+def bare(text: str) -> str:
+    """Without the outer parentheses of an expression: K // 2."""
+    return text[1:-1] if text.startswith("(") else text
+
+
 class BufferType:
     """``Buffer[M, K]``, ``Buffer[M, K, float16]``, ``float16[M, K]``: dims (None: any rank) and dtype (None: open)."""
 
@@ -150,7 +155,7 @@ class BufferType:
     def __repr__(self) -> str:
         if self.dims is None:
             return "Buffer"
-        inner = ", ".join(map(str, self.dims)) or "()"
+        inner = ", ".join(bare(str(d)) for d in self.dims) or "()"
         return f"{self.dtype.name if self.dtype else 'Buffer'}[{inner}]"
 
 
