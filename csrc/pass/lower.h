@@ -39,6 +39,7 @@ typedef struct LwTile {
     TlElem elem;
     uint32_t chunk, nchunk;
     TlVal *v;
+    TlBlock block; /* where it was made: of use there and in the regions inside; 0: everywhere */
 } LwTile;
 
 /* A tile value of the source and what it was asked for. */
@@ -263,6 +264,13 @@ bool lw_sync_write(Lw *lw, uint64_t bits);
 /* At the start of a loop's body: what the turn before may have left. */
 void lw_sync_loop(Lw *lw, TlOp loop);
 LwTile *lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at);
+LwTile *lw_tile_cast(Lw *lw, const LwTile *t, TlElem to); /* NULL gives NULL */
+/* 1-bit values take a byte each in memory (0 or 1; any other byte reads as true). */
+static inline TlElem
+lw_mem_elem(TlElem e)
+{
+    return e == TL_ELEM_I1 ? TL_ELEM_U8 : e;
+}
 bool lw_reduce(Lw *lw, TlOp op);
 
 /* ---- lower_dot.c */

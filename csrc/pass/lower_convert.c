@@ -46,10 +46,11 @@ rename_regs(Lw *lw, const LwTile *t, const TlLayout *dst, const TlLayout *conv)
     return r;
 }
 
-/* 1-bit values have no place in memory of their own: a byte each. */
-static LwTile *
-cast_tile(Lw *lw, const LwTile *t, TlElem to)
+LwTile *
+lw_tile_cast(Lw *lw, const LwTile *t, TlElem to)
 {
+    if (!t || t->elem == to)
+        return (LwTile *)(uintptr_t)t;
     LwTile *r = lw_tile_new(lw, &t->lay, to, t->chunk);
     for (uint32_t i = 0; r && i < r->nchunk; i++)
         if (!(r->v[i] = lw_pure(lw, TL_OP_cast, tl_type_vec(lw->ir, to, t->chunk), &t->v[i], 1, NULL, 0)))
@@ -91,9 +92,8 @@ lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
     if (kind == TL_CONVERT_NONE || kind == TL_CONVERT_REGS)
         return rename_regs(lw, t, dst, &conv);
     if (t->elem == TL_ELEM_I1) {
-        LwTile *b = cast_tile(lw, t, TL_ELEM_U8);
-        b = b ? through_lds(lw, b, dst, at) : NULL;
-        return b ? cast_tile(lw, b, TL_ELEM_I1) : NULL;
+        LwTile *b = lw_tile_cast(lw, t, TL_ELEM_U8);
+        return lw_tile_cast(lw, b ? through_lds(lw, b, dst, at) : NULL, TL_ELEM_I1);
     }
     return through_lds(lw, t, dst, at);
 }

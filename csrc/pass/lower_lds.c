@@ -176,7 +176,8 @@ lw_lds_write_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr, TlVal v
 bool
 lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a, const LwTile *t)
 {
-    LwTile *w = lw_tile_rechunk(lw, t, a->split.vec);
+    t = lw_tile_cast(lw, t, s->elem);
+    LwTile *w = t ? lw_tile_rechunk(lw, t, a->split.vec) : NULL;
     TlVal owner = lw_owner(lw, &a->lay);
     LwRegion r;
     if (!w || !lw_sync_write(lw, 1ull << s->bit) || (owner && !lw_when_begin(lw, owner, &r)))

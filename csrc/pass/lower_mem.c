@@ -386,7 +386,7 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
     Masks m = {0};
     if (!p || !lw_access_ext(lw, op, o->inside, &ext))
         return false;
-    *g = (LwGlobal){.elem = bt.elem, .lay = *l, .vec = 1, .iv_stride = 0};
+    *g = (LwGlobal){.elem = lw_mem_elem(bt.elem), .lay = *l, .vec = 1, .iv_stride = 0};
     for (uint32_t t = 0; t < rank; t++) {
         uint32_t bd, at;
         char kind;
@@ -518,7 +518,7 @@ lw_global_load(Lw *lw, const LwGlobal *g, TlVal soff, TlOp op)
             return NULL;
     for (uint32_t i = 0; i < g->nvec; i++)
         t->v[i] = v[g->of[i]];
-    return t;
+    return lw_tile_cast(lw, t, tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0])->elem);
 }
 
 /* Other waves of the program may have touched what op touches: meet first. */
@@ -585,9 +585,9 @@ lw_scalar_load(Lw *lw, TlOp op)
     if (!p || !lw_order_memory(lw, op))
         return false;
     lw->b.loc = lw_loc(lw, op);
-    LwGlobal g = scalar_access(lw, op, p, bt.elem, 0);
+    LwGlobal g = scalar_access(lw, op, p, lw_mem_elem(bt.elem), 0);
     TlVal v = g.rsrc ? lw_global_load_one(lw, &g, lw_int(lw, TL_ELEM_I32, 0), 0) : 0;
-    v = lw_extract(lw, v, 0, 0);
+    v = lw_cast(lw, lw_extract(lw, v, 0, 0), bt.elem);
     if (tl_elem_bits(bt.elem) == 32 && v) { /* all lanes read the same: tell it */
         TlVal w = lw_pure(lw, TL_OP_bitcast, lw_ty(lw, TL_ELEM_I32), &v, 1, NULL, 0);
         w = w ? lw_pure(lw, TL_OP_uniform, lw_ty(lw, TL_ELEM_I32), &w, 1, NULL, 0) : 0;
@@ -606,8 +606,10 @@ scalar_store(Lw *lw, TlOp op)
     if (!p || !v || !lw_order_memory(lw, op))
         return false;
     TlVal first = lw_bin(lw, TL_OP_eq, lw->tid, lw_int(lw, TL_ELEM_I32, 0));
-    LwGlobal g = scalar_access(lw, op, p, bt.elem, first);
-    v = lw_concat(lw, bt.elem, &v, 1, 1);
+    TlElem e = lw_mem_elem(bt.elem);
+    LwGlobal g = scalar_access(lw, op, p, e, first);
+    v = lw_cast(lw, v, e);
+    v = lw_concat(lw, e, &v, 1, 1);
     return g.rsrc && lw_global_store_one(lw, &g, 0, v);
 }
 
@@ -636,7 +638,7 @@ lw_store_global(Lw *lw, TlOp op)
     tl_layout_regs_along(&l, (TlDim)(TL_DIM_0 + lw_mem_minor(lw, op)), perm);
     if (!tl_layout_permute_regs(&pl, &l, perm) || !global_common(lw, op, &pl, &o, &ext, &g))
         return false;
-    LwTile *w = lw_tile_permute(lw, t, perm, g.vec);
+    LwTile *w = lw_tile_cast(lw, lw_tile_permute(lw, t, perm, g.vec), g.elem);
     if (!w)
         return false;
     lw->b.loc = lw_loc(lw, op);

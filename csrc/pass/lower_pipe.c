@@ -168,7 +168,7 @@ loads_move_in_k(Pipe *p)
             const TlTypeInfo *bt = tl_vtype(ir, tl_opn(ir, o)->in[0]);
             uint32_t rank = tl_vtype(ir, tl_opn(ir, o)->res[0])->rank, bd, at, moving = 0;
             char kind;
-            if (rank != 2 || (bt->flags & TL_BUF_BIG))
+            if (rank != 2 || (bt->flags & TL_BUF_BIG) || bt->elem == TL_ELEM_I1)
                 return false;
             const int64_t *cap = tl_vtype(ir, tl_opn(ir, o)->res[0])->shape;
             for (uint32_t t = 0; t < rank; t++) {

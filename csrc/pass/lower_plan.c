@@ -38,7 +38,7 @@ lw_shared(Lw *lw, TlVal src)
     if (tl_map_get(&lw->shareds, src, &i))
         return &lw->shared.data[i];
     const TlTypeInfo *t = tl_vtype(lw->ir, src);
-    LwShared s = {.src = src, .rank = t->rank, .elem = t->elem, .minor = t->rank - 1};
+    LwShared s = {.src = src, .rank = t->rank, .elem = lw_mem_elem(t->elem), .minor = t->rank - 1};
     s.bit = TL_MIN(lw->shared.len, LW_SCRATCH_BIT - 1u);
     for (uint32_t d = 0; d < t->rank && d < LW_MAX_RANK; d++)
         s.shape[d] = 1u << lw_pow2_bits(t->shape[d]);

@@ -9,12 +9,26 @@ is_tile(const Lw *lw, TlVal v)
     return tl_vtype(lw->ir, v)->kind == TL_TY_TILE;
 }
 
+/* What was made inside a region is not there after it. */
+static bool
+is_here(const Lw *lw, const LwTile *t)
+{
+    TlBlock b = lw->b.block;
+    while (t->block && b != t->block) {
+        TlOp p = tl_blockn(lw->ir, b)->parent;
+        b = p ? tl_opn(lw->ir, p)->block : 0;
+        if (!b)
+            return false;
+    }
+    return true;
+}
+
 static LwTile *
 have_tile(Lw *lw, TlVal src, const TlLayout *l)
 {
     LwVal *v = lw_val(lw, src);
     for (uint32_t i = 0; v && i < v->nlay; i++)
-        if (v->tile[i] && tl_layout_equal(&v->lay[i], l))
+        if (v->tile[i] && tl_layout_equal(&v->lay[i], l) && is_here(lw, v->tile[i]))
             return v->tile[i];
     return NULL;
 }
@@ -25,6 +39,7 @@ lw_set_tile(Lw *lw, TlVal src, LwTile *t)
     LwVal *v = lw_val(lw, src);
     if (!v || !t)
         return false;
+    t->block = lw->b.block;
     for (uint32_t i = 0; i < v->nlay; i++)
         if (tl_layout_equal(&v->lay[i], &t->lay)) {
             v->tile[i] = t;
@@ -361,7 +376,7 @@ lw_tile(Lw *lw, TlVal src, const TlLayout *l)
         /* made in one layout: convert */
         LwVal *v = lw_val(lw, src);
         for (uint32_t i = 0; v && i < v->nlay && !t; i++)
-            if (v->tile[i])
+            if (v->tile[i] && is_here(lw, v->tile[i]))
                 t = lw_convert(lw, v->tile[i], l, o);
         return t && lw_set_tile(lw, src, t) ? t : NULL;
     }
@@ -428,6 +443,7 @@ lw_emit_loads(Lw *lw, TlOp o)
             LwShared *s = lw_shared(lw, n.in[0]);
             LwLdsAcc *a = s ? lw_lds_acc(lw, s, o, i) : NULL;
             t = a && lw_lds_solve(lw, s) ? lw_lds_read(lw, s, a) : NULL;
+            t = lw_tile_cast(lw, t, tl_vtype(lw->ir, n.res[0])->elem);
         }
         if (!t || !lw_set_tile(lw, n.res[0], t))
             return false;
