@@ -285,26 +285,32 @@ sim_chk_barrier(SimGroup *g)
 /* ---- definedness
  * ------------------------------------------------------------------------------------------------- */
 
-uint64_t
-sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part)
+void
+sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint64_t *undef)
 {
     const uint8_t *init = w->g->lds_init;
-    uint64_t p = 0;
+    for (uint32_t d = 0; d < (bytes + 3) / 4; d++)
+        undef[d] = 0;
     if (!init)
-        return 0;
+        return;
+    const uint64_t ones = UINT64_C(0x0101010101010101);
     for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), a = addr[l] + 4 * part, v;
-        if (n == 4) {
-            memcpy(&v, init + a, 4);
-            p |= (uint64_t)(v != 0x01010101) << l;
-        } else {
-            bool bad = false;
-            for (uint32_t k = 0; k < n; k++)
-                bad |= !init[a + k];
-            p |= (uint64_t)bad << l;
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        const uint8_t *p = init + addr[l];
+        uint64_t v, q;
+        memcpy(&v, p, 8); /* the map has room behind it */
+        if (bytes == 16) {
+            memcpy(&q, p + 8, 8);
+            if (LIKELY(v == ones && q == ones))
+                continue;
+        } else if (bytes == 8 && v == ones) {
+            continue;
+        } else if (bytes == 4 && (uint32_t)v == (uint32_t)ones) {
+            continue;
         }
+        for (uint32_t k = 0; k < bytes; k++)
+            undef[k / 4] |= (uint64_t)!p[k] << l;
     }
-    return p;
 }
 
 void

@@ -268,9 +268,9 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t nlog;
     bool flat_lds; /* the last flat instruction had lanes in LDS */
     /* ordering with other workgroups */
-    uint32_t dirty_seq; /* last store that another workgroup may not see yet; 0 = none */
+    uint32_t dirty_seq;  /* last store that another workgroup may not see yet; 0 = none */
     uint32_t access_seq; /* last load, store or atomic */
-    uint32_t wb_seq;    /* last write-back of the L2 */
+    uint32_t wb_seq;     /* last write-back of the L2 */
     struct SimCoherent {
         uint32_t seq, n;
         uint64_t addr[64];
@@ -474,8 +474,8 @@ void sim_chk_after(SimWave *w, const SimRec *r);  /* after the body ran */
 bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                  bool write);
 bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes);
-/* Undefined lanes of dword `part` (or of a narrow access of n < 4 bytes). */
-uint64_t sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n, uint32_t part);
+/* Undefined lanes of each dword of an access of `bytes` (or of a narrow one): undef[dword]. */
+void sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint64_t *undef);
 /* Definedness of LDS bytes after a store of rows from src on. */
 void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes);
 /* The same after an atomic: undefined data makes the bytes undefined; a swap also defines them. */

@@ -89,8 +89,7 @@ body_ds_load(SimWave *w, const SimRec *r)
         if (w->chk) {
             if (!sim_chk_lds(w, r, addr, ok, op->acc.bytes, false))
                 return NULL;
-            for (uint32_t d = 0; d < nd; d++)
-                undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, TL_MIN(op->acc.bytes, 4u), d);
+            sim_chk_lds_undef(w, addr, ok, op->acc.bytes, undef + k * nd);
         }
         if (w->stats)
             sim_lds_stats(w, addr, ok, &op->acc, false);
@@ -162,8 +161,7 @@ body_ds_atomic(SimWave *w, const SimRec *r)
         if (w->chk) {
             if (!sim_chk_lds_atomic(w, r, addr, ok, n))
                 return NULL;
-            for (uint32_t d = 0; d < nd; d++)
-                undef[k * nd + d] = sim_chk_lds_undef(w, addr, ok, 4, d);
+            sim_chk_lds_undef(w, addr, ok, n, undef + k * nd);
         }
         if (w->chk)
             sim_chk_lds_atomic_data(w, r->src[q].idx, addr, ok, n, op->acc.atom == AT_SWAP);
@@ -341,8 +339,9 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
     for (uint32_t l = 0; l < LANES; l++)
         dist[l] = (addr[l] - base) & m[l];
     for (uint32_t l = 0; l < LANES; l += 7)
-        hash = hash * 31 + dist[l];
-    SimBankEntry *e = &g->banks[hash % TL_COUNT(g->banks)];
+        hash = (hash ^ (hash >> 15)) * 0x85ebca6bu + dist[l];
+    hash *= 0x9e3779b1u; /* distances are multiples of 16: the low bits say little */
+    SimBankEntry *e = &g->banks[hash >> 26];
     if (e->exec != exec || e->bytes != a->bytes || e->write != write ||
         memcmp(e->dist, dist, sizeof dist) != 0) {
         e->exec = exec;
