@@ -116,6 +116,7 @@ typedef enum IsaFam {
     ISA_FAM_SCRATCH,
     ISA_FAM_MUBUF,
     ISA_FAM_MTBUF,
+    ISA_FAM_DUAL, /* halves of VOPD that are no short instruction of their own */
     ISA_FAM_COUNT
 } IsaFam;
 
@@ -161,7 +162,8 @@ enum {
     ISA_ROW0_MUBUF = ISA_ROW0_SCRATCH + 256,
     ISA_ROW0_MTBUF = ISA_ROW0_MUBUF + 256,
     ISA_ROW0_VOP3PX = ISA_ROW0_MTBUF + 16,
-    ISA_ROW0__END = ISA_ROW0_VOP3PX + 128
+    ISA_ROW0_DUAL = ISA_ROW0_VOP3PX + 128,
+    ISA_ROW0__END = ISA_ROW0_DUAL + 64
 };
 
 const IsaRow *isa_rows(IsaArch arch); /* NULL: no table for this chip */

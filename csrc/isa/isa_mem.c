@@ -304,6 +304,7 @@ isa_mem_modifiers(IsaDec *d)
     case ISA_FAM_VOP3:
     case ISA_FAM_VOP3P:
     case ISA_FAM_VOP3PX:
+    case ISA_FAM_DUAL:
     case ISA_FAM_COUNT:
         break;
     }

@@ -434,7 +434,7 @@ isa_operand(IsaDec *d, const IsaSpec *s, IsaOpnd *o)
     case ISA_F_SDST:
         return isa_scalar_reg(d, o, isa_bits(d->w, 8, 7));
     case ISA_F_VDST:
-        return d->row->fam >= ISA_FAM_DS ? isa_mem_operand(d, s, o) : alu_operand(d, s, o);
+        return d->row->fam >= ISA_FAM_DS && !d->dual ? isa_mem_operand(d, s, o) : alu_operand(d, s, o);
     case ISA_F_VSRC1:
     case ISA_F_SRC0:
     case ISA_F_SRC1:

@@ -434,6 +434,7 @@ print_memory(const IsaPrinter *p)
     case ISA_FAM_VOP3:
     case ISA_FAM_VOP3P:
     case ISA_FAM_VOP3PX:
+    case ISA_FAM_DUAL:
     case ISA_FAM_COUNT:
         return;
     }

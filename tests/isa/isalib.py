@@ -126,7 +126,7 @@ def opcodes(arch: str) -> dict[str, list[int]]:
     out: dict[str, set[int]] = {}
     for line in (ROOT / f"csrc/isa/isa_{arch}.def").read_text().splitlines():
         m = re.match(r"ISA_ROW\((\w+), (\d+)", line)
-        if m and m[1] != "VOP3PX":
+        if m and m[1] not in ("VOP3PX", "DUAL"):
             out.setdefault({"GLOBAL": "FLAT", "SCRATCH": "FLAT"}.get(m[1], m[1]), set()).add(int(m[2]))
     if arch in RDNA:
         out["VOPD"] = {0}

@@ -143,3 +143,23 @@ def test_mfma_result_states(nops, lacking, isadump_exe, tmp_path):
     assert len(found) == (1 if lacking else 0), found
     if lacking:
         assert f"{lacking} wait state" in found[0]
+
+
+TLC = isalib.ROOT / "build/tlc"
+
+
+@pytest.mark.skipif(not TLC.exists(), reason="build/tlc is not built")
+@pytest.mark.parametrize("name", ["listing1_f16", "listing1_128_f16", "matmul_17x4096x3_f16", "bias_relu_f16"])
+def test_our_compiler_is_clean(name, isadump_exe, tmp_path):
+    """What our own compiler emits passes the checks; the K loop is found, has MFMA and touches no scratch."""
+    out = tmp_path / "kernel.hsaco"
+    source = isalib.ROOT / f"tests/pass/inputs/{name}.tir"
+    cmd = [TLC, "--passes", "all", "--target", "gfx942", "--emit", "hsaco", "-o", out, source]
+    p = subprocess.run(cmd, capture_output=True, text=True)
+    if p.returncode and "codegen" in p.stderr:
+        pytest.skip("build/tlc has no code generator")
+    assert p.returncode == 0, p.stderr
+    lines = isalib.check(isadump_exe, out)
+    assert not isalib.faults(lines), lines
+    main = [line for line in lines if " main: " in line]
+    assert len(main) == 1 and " mfma" in main[0] and "scratch" not in main[0], lines

@@ -25,9 +25,8 @@ def known_difference(theirs: str, ours: str) -> bool:
     """gfx11 and gfx12: where LLVM's text does not say what the encoding says.
 
     It falls back to names of whole registers (and drops op_sel) when a 16-bit instruction sets op_sel bits that no
-    operand uses; prints unknown delays as comments; has names for s_version; knows VOPD opcodes that these chips have
-    no short form of; misnames 96-bit scalar tuples; closes |x| behind vcc in v_cndmask_b32_dpp;
-    and drops op_sel bits of whole-register sources.
+    operand uses; prints unknown delays as comments; has names for s_version; misnames 96-bit scalar tuples; closes
+    |x| behind vcc in v_cndmask_b32_dpp; and drops op_sel bits of whole-register sources.
     """
     halves = ".l" in ours or ".h" in ours or "op_sel" in ours
     fallback = halves and not re.search(r"\.[lh]\b", theirs)
@@ -35,7 +34,7 @@ def known_difference(theirs: str, ours: str) -> bool:
         return re.search(r"_[iub]16(_e64|_dpp)* ", ours) is not None
     if re.search(r"_e64_dpp .*, [|(neg]*-?\d", ours):  # a constant as second source beside DPP
         return True
-    names = ("invalid inst", "SReg_96", "s_version", "dot2acc_f32", ", null", "v_cndmask_b32_dpp", "v_pk_fmac_f16")
+    names = ("invalid inst", "SReg_96", "s_version", ", null", "v_cndmask_b32_dpp", "v_pk_fmac_f16")
     return fallback or any(s in theirs for s in (*names, "v_dot2_f16_f16", "v_dot2_bf16_bf16"))
 
 
