@@ -221,3 +221,19 @@ def test_operands_carry_what_a_reader_needs(isadump_exe):
                 at += 1
             assert at < len(have), f"{code}: {w} not found (in order) in {line}"
             at += 1
+
+
+@needs_oracle
+@pytest.mark.parametrize("arch", isalib.ARCHS)
+def test_every_mnemonic_in_use_has_a_row(arch):
+    """Mnemonics of foreign code objects are all in the chip's table; images and padding aside."""
+    listing = ORACLE.parent / f"facts/mnemonics-in-the-wild.{arch}.tsv"
+    if not listing.exists():
+        pytest.skip("no list of mnemonics in use")
+    rows = (isalib.ROOT / f"csrc/isa/isa_{arch}.def").read_text()
+    have = set(re.findall(r"ISA_ROW\(\w+, \d+, \w+, (\w+),", rows))
+    seen = [line.split("\t")[0] for line in listing.read_text().splitlines() if not line.startswith("#")][1:]
+    assert len(seen) > 500
+    bare = {re.sub(r"(_e32|_e64|_sdwa)?(_dpp)?$", "", m).replace("v_dual_", "v_") for m in seen}
+    missing = {m for m in bare - have if not m.startswith("image_") and m != "v_illegal"}
+    assert not missing, missing
