@@ -483,3 +483,33 @@ def test_shared_updates() -> None:
     o = np.zeros(64, np.float32)
     m.k[1](x, o)
     np.testing.assert_array_equal(o, (x + 1) * 2)
+
+
+def test_accumulation_over_edges() -> None:
+    """``t op= x`` leaves t alone where x is invalid; ``t += a * b`` rounds once there too; a free t takes x's extent."""
+    m = module("""
+    N = tl.dim("N")
+    @tl.kernel
+    def k(x: tl.Buffer[N], y: tl.Buffer[N], o: tl.Buffer[5]):
+        s = tl.zeros([64])
+        p = tl.ones([64])
+        d = tl.zeros([64])
+        for j in range(0, N, 64):
+            s += x[j : j + 64]
+            p *= y[j : j + 64]
+            d += x[j : j + 64] * y[j : j + 64]
+        o[0] = tl.sum(s)
+        o[1] = tl.prod(p)
+        o[2] = tl.sum(d)
+        f = tl.zeros([64])
+        f += x[0:64]
+        o[3] = tl.max(f)
+        o[4] = tl.min(f * f)
+    """)
+    for n in (3, 64, 100):
+        x = -np.arange(1, n + 1, dtype=np.float32)
+        y = np.where(np.arange(n) % 2 == 0, 2, 0.5).astype(np.float32)
+        o = np.zeros(5, np.float32)
+        m.k[1](x, y, o)
+        want = [x.sum(), y.prod(), (x * y).sum(), -1, 1]
+        assert o.tolist() == want, n

@@ -549,7 +549,7 @@ class ArithMixin(TraceBase):
     def accumulate(self, op: str, t: Any, x: Any) -> Any:
         """``t op= x`` on a tile: t stays as it is where x is invalid, and keeps its type and shape."""
         x = self.as_tile(x)
-        if isinstance(t, Tile) and isinstance(x, Tile) and x.partial and op in IDENTITY:
+        if isinstance(t, Tile) and not t.free and isinstance(x, Tile) and x.partial and op in IDENTITY:
             neutral = IDENTITY[op]
             if x.dtype.kind != "f":
                 neutral = int(neutral) if x.dtype.kind != "u" or neutral != -1 else x.dtype.limits[1]
@@ -563,8 +563,12 @@ class ArithMixin(TraceBase):
             a, b = self.operand(a, "mul"), self.operand(b, "mul")
             typed = [x for x in (a, b) if getattr(x, "dtype", None) is not None]
             if typed and all(is_number(x) or isinstance(x, Idx) or x.dtype is dt for x in (a, b)):
-                if augmented and any(getattr(x, "partial", False) for x in (a, b)):
-                    return self.accumulate(op, t, self.binary("mul", a, b))
+                free = getattr(t, "free", False)
+                if augmented and not free and any(getattr(x, "partial", False) for x in (a, b)):
+                    new = self.fma(a, b, t)
+                    kept = self.where(self.valid(new), self.fill(new, 0), t)
+                    kept.partial = getattr(t, "partial", False)
+                    return kept
                 return self.fma(a, b, t)
         product = a * b
         return (

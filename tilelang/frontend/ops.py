@@ -117,7 +117,10 @@ def full(shape: Any, value: Any, dtype: Any = None) -> Any:
     d = _dtype(t, dtype) if dtype is not None else getattr(value, "dtype", None) or _number_dtype(value)
     if isinstance(value, float) and d.kind != "f":
         value = t.cast(value, d)
-    return t.spread(value, d, sizes)
+    out = t.spread(value, d, sizes)
+    if not isinstance(value, Tile):
+        out.free = True
+    return out
 
 
 def _number_dtype(value: Any) -> DType:

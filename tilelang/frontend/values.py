@@ -204,7 +204,7 @@ class Scalar(Arith):
 class Tile(Arith):
     """An immutable tile of constant shape. ``partial``: some elements may be invalid (past a tensor's edge)."""
 
-    __slots__ = ("val", "dtype", "shape", "partial")
+    __slots__ = ("val", "dtype", "shape", "partial", "free")
 
     def __init__(self, t: Trace, val: int, dtype: DType, shape: tuple[int, ...], partial: bool) -> None:
         super().__init__(t, t.scope)
@@ -212,6 +212,7 @@ class Tile(Arith):
         self.dtype = dtype
         self.shape = shape
         self.partial = partial
+        self.free = False  # values everywhere, no extent of its own: takes that of what it meets
 
     def describe(self) -> str:
         return f"{article(self.dtype.name)} tile of shape {self.shape}"
