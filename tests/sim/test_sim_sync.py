@@ -1,0 +1,93 @@
+"""Synchronisation across workgroups: right programs are clean; a wait or cache operation less, and it is a race."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simlib import BUF, code_object
+
+sim = pytest.importorskip("tilelang.sim")
+
+# workgroup 0 writes 64 dwords and raises a flag; workgroup 1 waits for it and doubles them into the result
+MESSAGE = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  s_load_dwordx2 s[8:9], s[0:1], 0x10
+  v_lshlrev_b32 v1, 2, v0
+  v_mov_b32 v9, 0
+  v_add_u32 v2, 5, v0
+  s_waitcnt lgkmcnt(0)
+  s_cmp_eq_u32 s2, 0
+  s_cbranch_scc0 consumer
+  global_store_dword v1, v2, s[4:5]
+  {release_wb}
+  {release_wait}
+  v_mov_b32 v3, 1
+  s_mov_b64 exec, 1
+  global_atomic_swap v9, v3, s[6:7] sc1
+  s_endpgm
+consumer:
+  s_sleep 1
+  global_load_dword v4, v9, s[6:7] sc1
+  s_waitcnt vmcnt(0)
+  v_readfirstlane_b32 s3, v4
+  s_cmp_eq_u32 s3, 0
+  s_cbranch_scc1 consumer
+  {acquire_inv}
+  global_load_dword v5, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v5, v5, v5
+  global_store_dword v1, v5, s[8:9]
+"""
+RIGHT = {
+    "release_wb": "buffer_wbl2 sc1",
+    "release_wait": "s_waitcnt vmcnt(0)",
+    "acquire_inv": "buffer_inv sc1",
+}
+
+
+def message(threads: int = 1, **changes: str):
+    dev = sim.Device(checks="all", threads=threads)
+    k = dev.load(code_object(MESSAGE.format(**{**RIGHT, **changes}), (BUF, BUF, BUF))).kernels["k"]
+    data, flag, out = np.zeros(64, np.uint32), np.zeros(1, np.uint32), np.zeros(64, np.uint32)
+    k.launch(2, 64, [data, flag, out])
+    return out
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_message_passing(threads):
+    assert (message(threads) == 2 * (np.arange(64) + 5)).all()
+
+
+@pytest.mark.parametrize("part", RIGHT)
+def test_message_passing_broken(part):
+    with pytest.raises(sim.SimulatorFault) as e:
+        message(**{part: "s_nop 0"})
+    assert "race" in {r.check for r in e.value.reports}, str(e.value)
+    r = next(r for r in e.value.reports if r.check == "race")
+    assert r.text.startswith("global_load_dword v5") and r.workgroup == (1, 0, 0)
+    assert r.other_pc is not None and r.other_text.startswith("global_store_dword")
+
+
+BYTES = """
+  s_load_dwordx2 s[4:5], s[0:1], 0x0
+  v_mov_b32 v1, s2
+  v_and_b32 v1, {mask}, v1
+  v_mov_b32 v2, s2
+  s_waitcnt lgkmcnt(0)
+  {store} v1, v2, s[4:5]
+"""
+
+
+def test_far_workgroups_on_one_byte_and_on_two_halves():
+    dev = sim.Device(checks=["race", "bounds"], threads=1)
+    # workgroups 0 and 8191 write offsets 0 and 2 of one dword (the others elsewhere: mask keeps the distance)
+    half = BYTES.format(mask="0x1fff", store="global_store_byte")
+    k = dev.load(code_object(half, (BUF,))).kernels["k"]
+    k.launch(8192, 1, [np.zeros(8192, np.uint8)])  # all bytes distinct, four workgroups a dword: clean
+    same = BYTES.format(mask="0xfff", store="global_store_byte")
+    k = dev.load(code_object(same, (BUF,))).kernels["k"]
+    k.launch(4096, 1, [np.zeros(4096, np.uint8)])
+    with pytest.raises(sim.SimulatorFault) as e:  # workgroup 4096 writes the byte of workgroup 0
+        k.launch(4097, 1, [np.zeros(4096, np.uint8)])
+    assert e.value.reports[0].check == "race" and e.value.reports[0].workgroup == (4096, 0, 0)
+    assert "workgroup 0" in e.value.reports[0].message
