@@ -86,7 +86,8 @@ sim_atom_parse(const char *s, bool ds, SimAcc *a)
           {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
           {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
           {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
-          {"mskor_b", AT_MSKOR, 0}, {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
+          {"mskor_b", AT_MSKOR, 0}, {"cmpst_f", AT_FCMP, 0},  {"condxchg32_b", AT_CONDXCHG, 0},
+          {"wrap_b", AT_WRAP, 0},   {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
       };
     memset(a, 0, sizeof *a);
     for (uint32_t i = 0; i < TL_COUNT(rows); i++)
@@ -245,6 +246,16 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     case AT_FMAX:
         return w8 ? minmax_f64(old, data, op == AT_FMAX)
                   : minmax_f32((uint32_t)old, (uint32_t)data, op == AT_FMAX);
+    case AT_FCMP:
+        return (w8 ? af64(old) == af64(cmp) : af32(old) == af32(cmp)) ? data : old;
+    case AT_CONDXCHG: {
+        uint32_t lo = (uint32_t)data, hi = (uint32_t)(data >> 32);
+        lo = lo >> 31 ? lo & 0x7fffffff : (uint32_t)old;
+        hi = hi >> 31 ? hi & 0x7fffffff : (uint32_t)(old >> 32);
+        return lo | (uint64_t)hi << 32;
+    }
+    case AT_WRAP: /* a ring buffer's index: wraps by data, else grows by cmp */
+        return (uint32_t)old >= (uint32_t)data ? old - data : old + cmp;
     case AT_PKF16: {
         uint32_t o = (uint32_t)old, d = (uint32_t)data;
         return (f_half(half_f(o & 0xffff) + half_f(d & 0xffff)) & 0xffff) |

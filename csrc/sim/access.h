@@ -41,7 +41,10 @@ typedef enum AtomOp {
     AT_FMIN,
     AT_FMAX,
     AT_PKF16,
-    AT_PKBF16
+    AT_PKBF16,
+    AT_FCMP,     /* compare-and-swap by float equality */
+    AT_CONDXCHG, /* each dword: exchange when bit 31 of the data is set */
+    AT_WRAP
 } AtomOp;
 
 /* "_dwordx2", "_u8_d16_hi", "_sbyte" ...: fills a; false = not a plain load or store suffix. */

@@ -354,6 +354,20 @@ check_wait(SimWave *w, const SimRec *r, const SimExt *x)
     return ok;
 }
 
+/* GPR indexing moves operands: only the registers really written are followed, as defined and complete. */
+static bool
+indexed(SimWave *w, const SimRec *r)
+{
+    uint32_t idx = w->s[S_M0] & 255, dst = r->dst;
+    if (w->s[S_M0] >> 15 & 1)
+        dst = (dst & ROW_AGPR) | ((dst + idx) & 255);
+    for (uint32_t k = 0; k < r->ndst; k++) {
+        set_vp(w->chk, dst + k, 0);
+        w->chk->vflag[dst + k] &= (uint8_t)~VF_PEND;
+    }
+    return true;
+}
+
 bool
 sim_chk_before(SimWave *w, const SimRec *r)
 {
@@ -366,6 +380,8 @@ sim_chk_before(SimWave *w, const SimRec *r)
         sim_chk_wait(w, (k & 15) | ((k >> 14) & 3) << 4, (k >> 8) & 15);
         return true;
     }
+    if (UNLIKELY(w->mode_cls & MODE_IDX) && x->kind == CK_VALU)
+        return indexed(w, r);
     uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
     if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))

@@ -305,6 +305,8 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
                 n.p = b.failed ? "out of memory while decoding" : NULL;
             } else {
                 sim_chk_prepare(&b);
+                if (cls & MODE_IDX)
+                    sim_build_indexed(&b);
             }
         }
     }

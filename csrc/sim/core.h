@@ -91,6 +91,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
                                                              entries that form an address */
     uint8_t mem_bytes, kind, use;
     const void *mfma;
+    SimBody plain_body; /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;
 
 struct SimRec { /* 64 bytes */
@@ -199,7 +200,12 @@ const SimHostOps *sim_host_ops(void);
  * ---------------------------------------------------------------------------------------------------------
  */
 
-enum { MODE_PLAIN, MODE_ODD, MODE_CLASSES };
+enum {
+    MODE_PLAIN,
+    MODE_ODD = 1 /* rounding, denormals */,
+    MODE_IDX = 2 /* GPR indexing on */,
+    MODE_CLASSES = 4
+};
 struct SimCode {
     TlAlloc alloc;
     TlArena arena;
@@ -207,7 +213,7 @@ struct SimCode {
     bool wave64;
     uint64_t base, size;
     uint32_t nrec;
-    SimRec *recs[MODE_CLASSES]; /* MODE_ODD: made on demand */
+    SimRec *recs[MODE_CLASSES]; /* but for MODE_PLAIN: made on demand */
     uint32_t **consts;          /* rows of 128: 64 x low dword, 64 x high dword */
     uint32_t nconst;
     uint32_t *op_index; /* isa op -> 1 + index of the body table */
@@ -302,7 +308,6 @@ struct SimWave {
     uint8_t *scratch, *scratch_init; /* lane l at l * (scratch_wave / 64) */
     uint64_t icount;
     uint32_t trapsts;
-    uint32_t gpr_idx; /* S_SET_GPR_IDX state: bit 31 on, [3:0] mode */
     SimRaceWave race;
     uint32_t barrier_epoch;
     uint64_t live_exec; /* lanes that exist */
@@ -455,7 +460,8 @@ bool sim_build_salu(SimBuild *b);
 bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
 bool sim_build_smem(SimBuild *b);
 bool sim_build_valu(SimBuild *b);
-bool sim_build_lane(SimBuild *b); /* readlane, swap and other VALU with bodies of their own */
+void sim_build_indexed(SimBuild *b); /* after the others, in MODE_IDX */
+bool sim_build_lane(SimBuild *b);    /* readlane, swap and other VALU with bodies of their own */
 bool sim_build_mfma(SimBuild *b);
 bool sim_build_ds(SimBuild *b);
 bool sim_build_vmem(SimBuild *b);

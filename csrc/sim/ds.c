@@ -5,15 +5,19 @@
 typedef struct DsOp { /* in the record as p */
     SimAcc acc;
     uint32_t off[2];
-    uint8_t naddr; /* 1, or 2 for two-offset forms */
-    bool store;
+    uint8_t naddr;      /* 1, or 2 for two-offset forms */
+    bool store, addtid; /* addtid: address = M0 + 4 * lane */
 } DsOp;
 
 /* Byte addresses of all lanes for offset k; returns the lanes that lie inside, after reports. */
 static uint64_t
 ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t exec, uint32_t *addr, bool *go)
 {
-    const uint32_t *va = ROW(w, r->src[0].idx);
+    uint32_t tid[64];
+    const uint32_t *va = op->addtid ? tid : ROW(w, r->src[0].idx);
+    if (op->addtid)
+        for (uint32_t l = 0; l < LANES; l++)
+            tid[l] = (w->s[S_M0] & 0xffff) + 4 * l;
     uint32_t off = op->off[k], n = op->acc.bytes, size = w->g->lds_bytes, sign = 0, low = 0;
     const uint32_t *m = exec_mask(w, exec);
     uint32_t last = size - n; /* highest address that fits, when any does */
@@ -176,8 +180,9 @@ body_ds_atomic(SimWave *w, const SimRec *r)
             }
             memcpy(&old, (void *)(uintptr_t)ptr[l], n);
             /* cmpst: data0 is the comparand, data1 the new value */
-            uint64_t v = op->acc.atom == AT_CMPSWAP ? sim_atom(AT_CMPSWAP, n, old, b, a)
-                                                    : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
+            uint64_t v = op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP
+                             ? sim_atom((AtomOp)op->acc.atom, n, old, b, a)
+                             : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
             memcpy((void *)(uintptr_t)ptr[l], &v, n);
             rows[k * nd * 64 + l] = (uint32_t)old;
             if (n == 8)
@@ -277,6 +282,37 @@ body_ds_nop(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
+/* ds_append, ds_consume: one counter for the wave; all lanes get its old value. */
+static const SimRec *
+body_append(SimWave *w, const SimRec *r)
+{
+    uint64_t exec = EXEC(w);
+    uint32_t addr[64], n = (uint32_t)__builtin_popcountll(exec), old = 0,
+                       at = (w->s[S_M0] & 0xffff) + (uint32_t)r->imm;
+    if (!exec)
+        return NEXT(r);
+    for (uint32_t l = 0; l < LANES; l++)
+        addr[l] = at;
+    if ((uint64_t)at + 4 > w->g->lds_bytes) {
+        if (checking(w, SIM_CHECK_BOUNDS) &&
+            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, at, UINT32_MAX, 0,
+                       "LDS counter at byte %u is outside the %u bytes of the workgroup", at,
+                       w->g->lds_bytes))
+            return NULL;
+    } else {
+        if (w->chk && !sim_chk_lds_atomic(w, r, addr, exec & -exec, 4))
+            return NULL;
+        memcpy(&old, w->g->lds + at, 4);
+        uint32_t v = r->aux ? old - n : old + n;
+        memcpy(w->g->lds + at, &v, 4);
+    }
+    uint32_t out[64];
+    for (uint32_t l = 0; l < LANES; l++)
+        out[l] = old;
+    finish_perm(w, r, exec, out, 0);
+    return NEXT(r);
+}
+
 /* ---- bank conflicts: facts section 2
  * ------------------------------------------------------------------------------- */
 
@@ -362,6 +398,12 @@ parse_ds(const char *n, DsOp *op, SimBody *body)
 {
     char buf[40];
     op->naddr = 1;
+    op->addtid = strstr(n, "_addtid_") != NULL;
+    if (op->addtid) {
+        op->store = n[3] == 'w';
+        *body = op->store ? body_ds_store : body_ds_load;
+        return sim_acc_parse("b32", &op->acc);
+    }
     bool rd = !strncmp(n, "ds_read", 7), wr = !strncmp(n, "ds_write", 8);
     if (rd || wr) {
         const char *s = n + (rd ? 7 : 8);
@@ -422,6 +464,12 @@ sim_build_ds(SimBuild *b)
         r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
         return true;
     }
+    if (!strcmp(n, "ds_append") || !strcmp(n, "ds_consume")) {
+        r->body = body_append;
+        r->aux = n[3] == 'c';
+        r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
+        return true;
+    }
     DsOp *op = tl_arena_alloc(&b->code->arena, sizeof *op, 8);
     if (!op) {
         b->failed = true;
@@ -436,6 +484,8 @@ sim_build_ds(SimBuild *b)
     } else {
         op->off[0] = (uint32_t)in->offset & 0xffff;
     }
+    if (op->addtid && op->store) /* its only vector operand is the data */
+        r->src[1] = r->src[0];
     r->p = op;
     b->x->mem_bytes = op->acc.bytes;
     return true;

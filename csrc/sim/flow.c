@@ -128,12 +128,11 @@ hwreg_read(SimWave *w, uint32_t id)
     }
 }
 
+/* Goes on in the record table of this class. */
 static const SimRec *
-set_mode(SimWave *w, const SimRec *r, uint32_t mode)
+set_class(SimWave *w, const SimRec *r, uint32_t cls)
 {
-    uint32_t cls = (mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
     const SimRec *old = w->recs;
-    w->mode = mode;
     if (cls == w->mode_cls)
         return NEXT(r);
     const SimRec *t = sim_code_table(w->code, cls);
@@ -144,6 +143,74 @@ set_mode(SimWave *w, const SimRec *r, uint32_t mode)
     w->mode_cls = cls;
     w->recs = t;
     return t + (NEXT(r) - old);
+}
+static const SimRec *
+set_mode(SimWave *w, const SimRec *r, uint32_t mode)
+{
+    w->mode = mode;
+    return set_class(w, r,
+                     (w->mode_cls & ~(uint32_t)MODE_ODD) | ((mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD));
+}
+/* GPR indexing: M0[7:0] is the index, M0[15:12] says which operands move (sources 0..2, destination). */
+BODY(idx_on)
+{
+    w->s[S_M0] = (w->s[S_M0] & 0xffff0f00u) | (s32(w, r->src[0]) & 255) | ((uint32_t)r->imm & 15) << 12;
+    return set_class(w, r, w->mode_cls | MODE_IDX);
+}
+BODY(idx_off)
+{
+    return set_class(w, r, w->mode_cls & ~(uint32_t)MODE_IDX);
+}
+BODY(idx_idx)
+{
+    w->s[S_M0] = (w->s[S_M0] & ~255u) | (s32(w, r->src[0]) & 255);
+    return NEXT(r);
+}
+BODY(idx_mode)
+{
+    w->s[S_M0] = (w->s[S_M0] & 0xffff0fffu) | ((uint32_t)r->imm & 15) << 12;
+    return NEXT(r);
+}
+static const SimRec *
+body_indexed(SimWave *w, const SimRec *r)
+{
+    SimRec t = *r;
+    uint32_t idx = w->s[S_M0] & 255, mode = (w->s[S_M0] >> 12) & 15;
+    for (uint32_t i = 0; i < 3; i++)
+        if (((mode >> i) & 1) && t.src[i].kind == SRC_V)
+            t.src[i].idx = (uint16_t)((t.src[i].idx & ROW_AGPR) | ((t.src[i].idx + idx) & 255));
+    if ((mode & 8) && t.ndst)
+        t.dst = (uint16_t)((t.dst & ROW_AGPR) | ((t.dst + idx) & 255));
+    const SimRec *n = r->ext->plain_body(w, &t);
+    return n ? r + (n - &t) : NULL;
+}
+void
+sim_build_indexed(SimBuild *b)
+{
+    if (b->in->enc < ISA_VOP1 || b->in->enc > ISA_VOP3P || !b->kern)
+        return;
+    b->x->plain_body = b->r->body;
+    b->r->body = body_indexed;
+}
+BODY(movrels32)
+{
+    w->s[r->dst] = w->s[(r->src[0].idx + w->s[S_M0]) & 127];
+    return NEXT(r);
+}
+BODY(movrels64)
+{
+    put64(w->s + r->dst, get64(w->s + ((r->src[0].idx + w->s[S_M0]) & 126)));
+    return NEXT(r);
+}
+BODY(movreld32)
+{
+    w->s[(r->dst + w->s[S_M0]) & 127] = s32(w, r->src[0]);
+    return NEXT(r);
+}
+BODY(movreld64)
+{
+    put64(w->s + ((r->dst + w->s[S_M0]) & 126), s64(w, r->src[0]));
+    return NEXT(r);
 }
 BODY(getreg)
 {
@@ -314,6 +381,14 @@ sim_build_flow(SimBuild *b)
         {"s_getreg_b32", f_getreg},
         {"s_setreg_b32", f_setreg},
         {"s_setreg_imm32_b32", f_setreg},
+        {"s_set_gpr_idx_on", f_idx_on},
+        {"s_set_gpr_idx_off", f_idx_off},
+        {"s_set_gpr_idx_idx", f_idx_idx},
+        {"s_set_gpr_idx_mode", f_idx_mode},
+        {"s_movrels_b32", f_movrels32},
+        {"s_movrels_b64", f_movrels64},
+        {"s_movreld_b32", f_movreld32},
+        {"s_movreld_b64", f_movreld64},
     };
     const IsaInst *in = b->in;
     SimRec *r = b->r;

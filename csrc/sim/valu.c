@@ -147,7 +147,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
     if (d->flags & (OPF_OPSELB | OPF_OLD))
         return true;
     /* a literal or register of 16 bits may carry more bits than the type; kernels mask those themselves */
-    return b->cls != MODE_PLAIN;
+    return b->cls & MODE_ODD;
 }
 
 /* An inline float decoded as a half, for a mixed-precision source that is read as f32. */

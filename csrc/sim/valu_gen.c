@@ -390,7 +390,7 @@ static void
 run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x)
 {
     const SimOpDesc *desc = r->ext->desc;
-    if (!w->mode_cls || is_move(desc)) {
+    if (!(w->mode_cls & MODE_ODD) || is_move(desc)) {
         r->fn(d, t[0], t[1], t[2], x);
         return;
     }
