@@ -68,6 +68,7 @@ typedef struct LwShared { /* one LDS buffer */
     uint32_t rank;
     uint32_t shape[LW_MAX_RANK]; /* padded to powers of two */
     TlElem elem;
+    bool boolean;    /* holds i1 as bytes */
     uint32_t offset; /* in the workgroup's LDS */
     uint32_t minor;
     bool solved;
@@ -119,9 +120,10 @@ typedef struct Lw {
     TL_VEC(LwShared) shared;
     TL_VEC(LwDotPlan) dots;
     TL_VEC(LwParam) params;
-    TlMap numbering; /* hash -> value of entry block */
-    TlMap depth;     /* thread value -> 1 when not of the entry block */
-    TlMap ivs;       /* source induction variable -> the `for` operation */
+    TlMap numbering;  /* hash -> value of entry block */
+    TlMap depth;      /* thread value -> 1 when not of the entry block */
+    TlMap ivs;        /* source induction variable -> the `for` operation */
+    uint32_t anchors; /* how many values have one */
     uint32_t lds_bytes, scratch_bytes;
     TlVal lane, wave, tid;
     TlVal coords_key;
@@ -199,6 +201,7 @@ typedef struct LwGlobal { /* a global access made ready */
     uint32_t *imm;
     uint32_t *of; /* register vector -> access (free register bits share one) */
     uint32_t nvec;
+    bool boolean;       /* i1 as bytes: elem is u8 */
     bool wide;          /* 64-bit addresses: addr and cond instead of rsrc, voff and imm */
     TlVal *addr, *cond; /* ptr of each access; i1 or 0 = always */
     TlElem elem;
@@ -263,6 +266,7 @@ bool lw_sync_read(Lw *lw, uint64_t bits);
 bool lw_sync_write(Lw *lw, uint64_t bits);
 /* At the start of a loop's body: what the turn before may have left. */
 void lw_sync_loop(Lw *lw, TlOp loop);
+LwTile *lw_tile_cast(Lw *lw, const LwTile *t, TlElem to);
 LwTile *lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at);
 LwTile *lw_tile_cast(Lw *lw, const LwTile *t, TlElem to); /* NULL gives NULL */
 /* 1-bit values take a byte each in memory (0 or 1; any other byte reads as true). */

@@ -80,6 +80,18 @@ through_lds(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
     return lw_lds_read(lw, &s, &r);
 }
 
+/* The register to take is the same one in every lane and wave. */
+static bool
+same_register(const TlLayout *conv)
+{
+    static const TlDim in[] = {TL_DIM_LANE, TL_DIM_WAVE};
+    for (uint32_t i = 0; i < TL_COUNT(in); i++)
+        for (uint32_t b = 0; b < tl_layout_in_bits(conv, in[i]); b++)
+            if (tl_layout_get(conv, in[i], b, TL_DIM_REG))
+                return false;
+    return true;
+}
+
 LwTile *
 lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
 {
@@ -89,7 +101,7 @@ lw_convert(Lw *lw, const LwTile *t, const TlLayout *dst, TlOp at)
         lw_fail(lw, at, TL_E_INTERNAL, "layouts of one tile have different shapes");
         return NULL;
     }
-    if (kind == TL_CONVERT_NONE || kind == TL_CONVERT_REGS)
+    if (kind == TL_CONVERT_NONE || (kind == TL_CONVERT_REGS && same_register(&conv)))
         return rename_regs(lw, t, dst, &conv);
     if (t->elem == TL_ELEM_I1) {
         LwTile *b = lw_tile_cast(lw, t, TL_ELEM_U8);

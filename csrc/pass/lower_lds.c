@@ -159,7 +159,7 @@ lw_lds_read(Lw *lw, LwShared *s, const LwLdsAcc *a)
     for (uint32_t i = 0; i < t->nchunk; i++)
         if (!(t->v[i] = lw_lds_read_one(lw, s, a, i)))
             return NULL;
-    return t;
+    return s->boolean ? lw_tile_cast(lw, t, TL_ELEM_I1) : t;
 }
 
 bool

@@ -553,7 +553,7 @@ static LwGlobal
 scalar_access(Lw *lw, TlOp op, LwParam *p, TlElem e, TlVal lanes)
 {
     LwMemOpts o = {0};
-    LwGlobal g = {.elem = e, .vec = 1, .nacc = 1};
+    LwGlobal g = {.elem = e == TL_ELEM_I1 ? TL_ELEM_U8 : e, .vec = 1, .nacc = 1, .boolean = e == TL_ELEM_I1};
     g.voff = TL_NEW_N(lw->arena, TlVal, 3);
     g.imm = TL_NEW_N(lw->arena, uint32_t, 1);
     if (!g.voff || !g.imm)

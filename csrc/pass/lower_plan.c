@@ -39,6 +39,9 @@ lw_shared(Lw *lw, TlVal src)
         return &lw->shared.data[i];
     const TlTypeInfo *t = tl_vtype(lw->ir, src);
     LwShared s = {.src = src, .rank = t->rank, .elem = lw_mem_elem(t->elem), .minor = t->rank - 1};
+    if (t->elem == TL_ELEM_I1) /* a byte each in memory */
+        s.elem = TL_ELEM_U8;
+    s.boolean = t->elem == TL_ELEM_I1;
     s.bit = TL_MIN(lw->shared.len, LW_SCRATCH_BIT - 1u);
     for (uint32_t d = 0; d < t->rank && d < LW_MAX_RANK; d++)
         s.shape[d] = 1u << lw_pow2_bits(t->shape[d]);
@@ -314,8 +317,39 @@ set_anchor(Lw *lw, TlVal v, const TlLayout *l)
     if (!x->anchored) {
         x->anchored = true;
         x->anchor = *l;
+        lw->anchors++;
     }
     return true;
+}
+
+/* A transposed tile stays in the operand's registers: only the names of the coordinates change. */
+static bool
+anchor_trans(Lw *lw, TlOp o)
+{
+    const TlOpNode n = *tl_opn(lw->ir, o);
+    LwVal *f = lw_val(lw, n.in[0]);
+    const TlAttr *p = tl_attr(lw->ir, o, "perm");
+    TlDim ins[3] = {TL_DIM_REG, TL_DIM_LANE, TL_DIM_WAVE};
+    TlLayout l;
+    if (!f || !p)
+        return false;
+    if (!f->anchored || tl_vtype(lw->ir, n.res[0])->kind != TL_TY_TILE)
+        return true;
+    tl_layout_init(&l);
+    for (uint32_t i = 0; i < 3; i++)
+        if (!tl_layout_add_in(&l, ins[i], tl_layout_in_bits(&f->anchor, ins[i])))
+            return false;
+    for (uint32_t d = 0; d < p->u.ints.n; d++)
+        if (!tl_layout_add_out(&l, (TlDim)(TL_DIM_0 + d),
+                               tl_layout_out_bits(&f->anchor, (TlDim)(TL_DIM_0 + p->u.ints.v[d]))))
+            return false;
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t b = 0; b < tl_layout_in_bits(&l, ins[i]); b++)
+            for (uint32_t d = 0; d < p->u.ints.n; d++)
+                if (!tl_layout_set(&l, ins[i], b, (TlDim)(TL_DIM_0 + d),
+                                   tl_layout_get(&f->anchor, ins[i], b, (TlDim)(TL_DIM_0 + p->u.ints.v[d]))))
+                    return false;
+    return set_anchor(lw, n.res[0], &l);
 }
 
 static bool
@@ -339,6 +373,8 @@ anchor_op(TlIr *ir, TlOp o, void *self)
         LwDotPlan *p = lw_dot_plan(lw, o);
         return p && set_anchor(lw, n.res[0], &p->c);
     }
+    if (n.code == TL_OP_trans)
+        return anchor_trans(lw, o);
     if (n.code == TL_OP_for || n.code == TL_OP_if || n.code == TL_OP_while) {
         for (uint32_t r = 0; r < n.nregion; r++) {
             TlOp y = tl_blockn(ir, n.region[r])->last;
@@ -728,8 +764,10 @@ lw_plan(Lw *lw)
     TlBlock body = lw->ir->kernels.data[lw->src].body;
     if (!plan_dots(lw))
         return false;
-    for (int turn = 0; turn < 2; turn++) /* the second turn carries anchors round loops */
+    for (uint32_t before = UINT32_MAX; before != lw->anchors;) { /* round loops, until nothing is added */
+        before = lw->anchors;
         if (!tl_walk(lw->ir, body, anchor_op, lw))
             return false;
+    }
     return demand_block(lw, body) && solve_all(lw);
 }

@@ -67,8 +67,15 @@ ext_through(Lw *lw, TlOp o, const LwExt *in, LwExt *out)
         if (from[d] >= 0) {
             out->lo[from[d]] = in->lo[d];
             out->hi[from[d]] = in->hi[d];
-        } else if (in->hi[d] && d < dst->rank && dst->shape[d] > 1) {
-            TlVal some = lw_bin(lw, TL_OP_gt, in->hi[d], lw_int(lw, TL_ELEM_I32, 0));
+        } else if ((in->hi[d] || in->lo[d]) && d < dst->rank && dst->shape[d] > 1) {
+            /* the single position is valid, or nothing is */
+            TlVal some = 0;
+            if (in->hi[d])
+                some = lw_bin(lw, TL_OP_gt, in->hi[d], lw_int(lw, TL_ELEM_I32, 0));
+            if (in->lo[d]) {
+                TlVal s = lw_bin(lw, TL_OP_le, in->lo[d], lw_int(lw, TL_ELEM_I32, 0));
+                some = some ? lw_bin(lw, TL_OP_and, some, s) : s;
+            }
             out->hi[d] = lw_sel(lw, some, lw_int(lw, TL_ELEM_I32, dst->shape[d]), lw_int(lw, TL_ELEM_I32, 0));
         }
     }
