@@ -437,6 +437,28 @@ class RangeLoop(RuntimeLoop):
         return tuple(out)
 
 
+class BoxLoop(RangeLoop):
+    """An inner grid loop with locals that it rebinds: a run-time loop over its elements, the last index fastest."""
+
+    def __init__(
+        self, t: Any, extents: tuple[Any, ...], names: Names, flags: tuple[int, ...], hints: tuple[str, ...]
+    ) -> None:
+        total: Any = 1
+        for e in extents:
+            total = t.binary("mul", total, e)
+        self.extents = extents
+        super().__init__(t, RangeSpec(t, 0, total, 1, {}), names, flags, hints if len(extents) == 1 else ())
+
+    def __iter__(self) -> Iterator[Any]:
+        for n in super().__iter__():
+            ids: list[Any] = []
+            for e in reversed(self.extents[1:]):
+                ids.append(self.t.binary("mod", n, e))
+                n = self.t.binary("floordiv", n, e)
+            ids.append(n)
+            yield tuple(reversed(ids)) if len(ids) > 1 else ids[0]
+
+
 class WhileLoop(RuntimeLoop):
     """A while statement."""
 
@@ -540,11 +562,6 @@ class GridLoop(RuntimeLoop):
         n = len(self.spec.extents)
         if self.values.flags:
             t.fail("break, continue with a condition and return are not possible in a grid loop", "use if per element")
-        if self.names.names and t.grid_depth:
-            t.fail(
-                f"{self.names.names[0]} is rebound in an inner grid loop: a reduction into a local is not there yet",
-                "accumulate into a tensor element with += instead",
-            )
         scope = t.push("grid")
         t.grid_depth += 1
         args = [t.ir.arg(scope.block, t.index_type, self.hints[i] if i < len(self.hints) else "") for i in range(n)]
@@ -562,7 +579,7 @@ class GridLoop(RuntimeLoop):
             bad = next(n for n, v in zip(self.names.names, vals) if v is not UNBOUND)
             self.t.fail(
                 f"{bad} is carried from one iteration of a grid loop to the next",
-                f"accumulate into a tensor element (C[i, j] += ...), or use range for a serial loop over {bad}",
+                f"accumulate into a tensor element (C[i, j] += ...), or loop over {bad} with range",
             )
         return vals
 

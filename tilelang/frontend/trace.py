@@ -11,7 +11,7 @@ from .base import Place, Scope
 from .capture import Captures
 from .control import NO_NAMES, ControlMixin, GridSpec, Names, RangeSpec
 from .dtypes import DType, bool_, float32, int32
-from .loops import Branch, GridLoop, RangeLoop, StaticBranch, StaticLoop, Ternary, WhileLoop
+from .loops import BoxLoop, Branch, GridLoop, RangeLoop, StaticBranch, StaticLoop, Ternary, WhileLoop
 from .params import Dim, DimExpr
 from .source import Source
 from .values import UNBOUND, Alloc, BufferVal, FromEnd, Idx, Memory, Scalar, Tile, Unbound, Value
@@ -85,6 +85,9 @@ class Trace(ControlMixin):
     def loop(self, it: Any, names: Names = NO_NAMES, flags: tuple[int, ...] = (), hints: tuple[str, ...] = ()) -> Any:
         if isinstance(it, RangeSpec):
             return RangeLoop(self, it, names, flags, hints)
+        if isinstance(it, GridSpec) and self.grid_depth and names.names:
+            # Locals that an inner grid loop rebinds are reduced over it, in order: a serial loop over its box.
+            return BoxLoop(self, it.extents, names, flags, hints)
         if isinstance(it, GridSpec):
             return GridLoop(self, it, names, flags, hints)
         if isinstance(it, Value):
