@@ -1,8 +1,8 @@
 /* base.h - what every other folder builds on: arena, vectors, text buffer, hash map, diagnostics.
  *
  * Rules of the house. Nothing here (or above) exits or aborts on user input: functions return bool or an
- * index (0 = failed) and put the fault into a TlDiag. All memory of one compilation lives in one TlArena and is
- * freed at once. An allocation that fails sets arena->failed and returns NULL; callers pass that on.
+ * index (0 = failed) and put the fault into a TlDiag. All memory of one compilation lives in one TlArena and
+ * is freed at once. An allocation that fails sets arena->failed and returns NULL; callers pass that on.
  */
 #ifndef TL_BASE_H
 #define TL_BASE_H
@@ -15,20 +15,21 @@
 
 #if defined(__GNUC__)
 #define TL_PRINTF(a, b) __attribute__((format(printf, a, b)))
-#define TL_API __attribute__((visibility("default")))
-#define TL_UNUSED __attribute__((unused))
+#define TL_API          __attribute__((visibility("default")))
+#define TL_UNUSED       __attribute__((unused))
 #else
 #define TL_PRINTF(a, b)
 #define TL_API
 #define TL_UNUSED
 #endif
-#define TL_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define TL_COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 #define TL_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define TL_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* ---- allocation -------------------------------------------------------------------------------------------- */
+/* ---- allocation --------------------------------------------------------------------------------- */
 
-/* The allocator below every arena and every heap block of the core. Tests install one that fails its n-th request. */
+/* The allocator below every arena and every heap block of the core. Tests install one that fails its n-th
+ * request. */
 typedef struct TlAlloc {
     void *(*realloc)(void *self, void *p, size_t old_size, size_t new_size); /* new_size 0 frees */
     void *self;
@@ -59,23 +60,23 @@ void tl_arena_free(TlArena *a);
 void *tl_arena_alloc(TlArena *a, size_t size, size_t align); /* zeroed; NULL on failure */
 char *tl_arena_strdup(TlArena *a, const char *s, size_t n);  /* NUL-terminated copy of n bytes */
 char *tl_arena_printf(TlArena *a, const char *fmt, ...) TL_PRINTF(2, 3);
-#define TL_NEW(a, T) ((T *)tl_arena_alloc((a), sizeof(T), _Alignof(T)))
+#define TL_NEW(a, T)      ((T *)tl_arena_alloc((a), sizeof(T), _Alignof(T)))
 #define TL_NEW_N(a, T, n) ((T *)tl_arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))
 
-/* ---- growable arrays in an arena: TL_VEC(int) v = {0}; if (!tl_vec_push(&arena, &v, 3)) fail; v.data[i] ------ */
+/* ---- growable arrays in an arena: TL_VEC(int) v = {0}; if (!tl_vec_push(&arena, &v, 3)) fail; v.data[i]  */
 
-#define TL_VEC(T)                                                                                                \
-    struct {                                                                                                     \
-        T *data;                                                                                                 \
-        uint32_t len, cap;                                                                                       \
+#define TL_VEC(T)                                                                                            \
+    struct {                                                                                                 \
+        T *data;                                                                                             \
+        uint32_t len, cap;                                                                                   \
     }
 bool tl_vec_grow_(TlArena *a, void **data, uint32_t *cap, uint32_t need, size_t elem);
-#define tl_vec_reserve(a, v, n)                                                                                  \
+#define tl_vec_reserve(a, v, n)                                                                              \
     ((n) <= (v)->cap || tl_vec_grow_((a), (void **)&(v)->data, &(v)->cap, (uint32_t)(n), sizeof(*(v)->data)))
-#define tl_vec_push(a, v, x)                                                                                     \
+#define tl_vec_push(a, v, x)                                                                                 \
     (tl_vec_reserve((a), (v), (v)->len + 1) ? ((v)->data[(v)->len++] = (x), true) : false)
 
-/* ---- text buffer (all printers) ------------------------------------------------------------------------------ */
+/* ---- text buffer (all printers) ----------------------------------------------------------------- */
 
 typedef struct TlText {
     TlArena *arena;
@@ -90,7 +91,7 @@ void tl_text_puts(TlText *t, const char *s);
 void tl_text_printf(TlText *t, const char *fmt, ...) TL_PRINTF(2, 3);
 void tl_text_vprintf(TlText *t, const char *fmt, va_list ap) TL_PRINTF(2, 0);
 
-/* ---- interned strings: equal text <=> equal id; id 0 is "" ---------------------------------------------------- */
+/* ---- interned strings: equal text <=> equal id; id 0 is "" -------------------------------------- */
 
 typedef uint32_t TlStr;
 typedef struct TlStrTab {
@@ -107,7 +108,7 @@ tl_str(const TlStrTab *t, TlStr s)
     return t->strs.data[s];
 }
 
-/* ---- hash map u64 -> u64, open addressing ---------------------------------------------------------------------- */
+/* ---- hash map u64 -> u64, open addressing ------------------------------------------------------- */
 
 typedef struct TlMap {
     TlArena *arena;
@@ -116,11 +117,11 @@ typedef struct TlMap {
     uint32_t n, cap;
 } TlMap;
 void tl_map_init(TlMap *m, TlArena *a);
-bool tl_map_put(TlMap *m, uint64_t key, uint64_t val);       /* overwrites; false only when out of memory */
+bool tl_map_put(TlMap *m, uint64_t key, uint64_t val);        /* overwrites; false only when out of memory */
 bool tl_map_get(const TlMap *m, uint64_t key, uint64_t *val); /* false when absent */
 uint64_t tl_hash_bytes(const void *p, size_t n, uint64_t seed);
 
-/* ---- diagnostics --------------------------------------------------------------------------------------------- */
+/* ---- diagnostics -------------------------------------------------------------------------------- */
 
 typedef struct TlLoc { /* file 0: unknown. Lines from 1, columns from 1 (0: unknown). */
     uint32_t file;     /* index into TlDiag.files; 0 = none */
@@ -154,7 +155,8 @@ typedef struct TlDiag { /* one per compilation */
 
 void tl_diag_init(TlDiag *d, TlArena *a);
 uint32_t tl_diag_file(TlDiag *d, const char *name); /* index for TlLoc.file */
-/* Adds an entry; the format comes from diag.def. Always returns false, so `return tl_error(...)` reads well. */
+/* Adds an entry; the format comes from diag.def. Always returns false, so `return tl_error(...)` reads well.
+ */
 bool tl_error(TlDiag *d, TlLoc loc, TlDiagCode code, ...);
 /* Attaches a way out to the newest entry. Returns false. */
 bool tl_hint(TlDiag *d, const char *fmt, ...) TL_PRINTF(2, 3);

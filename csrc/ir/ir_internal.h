@@ -36,7 +36,8 @@ const char *tl_type_text(TlIr *ir, TlType t);
 /* The checks of one operation's own row beyond arity and attributes; verify_ops.c. */
 void tl_verify_op(TlVerifier *v, TlOp o);
 
-/* The kernel with its faults as comment lines under the operations; first: op -> index + 1 of its first fault. */
+/* The kernel with its faults as comment lines under the operations; first: op -> index + 1 of its first
+ * fault. */
 void tl_print_faults(const TlIr *ir, TlKernelId k, TlText *out, const TlFaults *faults, const TlMap *first);
 
 #endif

@@ -493,8 +493,8 @@ check_acc_element(TlVerifier *v, TlOp o)
 {
     if (indices(v, o, 2)) {
         TlElem have = in_i(v, o, 1)->elem, want = in_i(v, o, 0)->elem;
-        bool wider = tl_elem_bits(have) >= tl_elem_bits(want) &&
-                     (tl_elem_is_float(have) == tl_elem_is_float(want));
+        bool wider =
+            tl_elem_bits(have) >= tl_elem_bits(want) && (tl_elem_is_float(have) == tl_elem_is_float(want));
         if (!is_scalar(in_i(v, o, 1), have) || !wider)
             tl_fault(v, o, "the value must be %s or a wider type of its kind, not %s", tl_elem_name(want),
                      text(v, in_t(v, o, 1)));

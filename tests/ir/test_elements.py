@@ -29,7 +29,7 @@ def test_same_results():
     for kind in ("sum", "prod", "max", "min"):
         text = (
             HEAD
-            + f"  %e = element %C, %i, %i : f32\n  %s = add %e, %v : f32\n"
+            + "  %e = element %C, %i, %i : f32\n  %s = add %e, %v : f32\n"
             + f'  acc_element %C, %s, %i, %i {{kind = "{kind}"}}\n'
         )
         text += "  %1 = const {value = 1} : i32\n  %o = add %i, %1 : i32\n  set_element %C, %s, %i, %o\n}\n"
