@@ -5,7 +5,8 @@
  *   grid_deps.c     statements, their parallel axes, dependences, the axes that programs divide
  *   grid_dot.c      contractions: recognition and their loop
  *   grid_emit.c     values, loads and stores over a space of tiles
- *   grid_plan.c     tile sizes, program ids, the launch grid; the statements one after the other
+ *   grid_size.c     what is a contraction, tile sizes, program ids, the launch grid
+ *   grid_plan.c     the statements one after the other
  *   grid_serial.c   everything else: one program, element after element, in Python's order
  *
  * A statement is a set_element or acc_element with the loops around it. Its parallel axes are those that
@@ -58,7 +59,8 @@ typedef struct GrAccess {
 
 typedef struct GrDot { /* sum over k of side A [M, K] times side B [K, N] */
     bool found, negate;
-    uint32_t k;
+    uint32_t m, n, k; /* the statement's axes */
+    int64_t cap[2], kcap;
     TlElem elem; /* of the operands; f32 when something is computed before the product */
     uint32_t nf[2];
     TlVal factor[2][GR_MAX_FACTORS];
@@ -76,6 +78,10 @@ typedef struct GrStmt {
     bool mapped;
     uint32_t map[GR_MAX_GROUP]; /* group axis -> this statement's axis */
     uint32_t inner;             /* parallel axes beyond the group's: looped over inside the program */
+    int64_t cap[TL_MAX_RANK];   /* of par_list: tile sizes of the inner ones, 0 = single indices */
+    bool row;                   /* a reduced axis is tiled: partial results a position, joined at the end */
+    uint32_t row_axis;
+    int64_t row_cap;
     GrDot dot;
 } GrStmt;
 
@@ -110,7 +116,9 @@ typedef struct Gr {
     GrGroupAxis group[GR_MAX_GROUP];
     bool has_dot;
     uint32_t m, n; /* group axes of dots */
-    int64_t kcap;
+    bool single;   /* one program for all: no axes are common */
+    bool split;    /* several kernels would help */
+    TlOp single_at;
     TL_VEC(GrForward) fwd;
     TL_VEC(TlOp) scalar_loads; /* around the loops */
     bool serial;
@@ -156,7 +164,7 @@ GrAccess *gr_read_of(Gr *g, GrStmt *s, TlOp element);
 
 /* ---- grid_dot.c */
 bool gr_dot_match(Gr *g, GrStmt *s, uint32_t m, uint32_t n);
-TlVal gr_dot_emit(Gr *g, uint32_t stmt);
+TlVal gr_dot_emit(Gr *g, const GrSpace *at);
 
 /* ---- grid_emit.c */
 TlVal gr_ix(Gr *g, int64_t v);
@@ -171,7 +179,8 @@ TlVal gr_load(Gr *g, GrSpace *sp, const GrAccess *a);
 bool gr_store(Gr *g, const GrSpace *sp, const GrAccess *w, TlVal tile, TlLoc loc);
 TlVal gr_identity(Gr *g, TlElem e, const char *kind);
 TlOpcode gr_combiner(const char *kind);
-TlVal gr_old(Gr *g, GrSpace *sp); /* what the statement's target holds before it */
+TlVal gr_fill(Gr *g, TlVal v, TlVal with); /* where a tile is invalid; scalars stay */
+TlVal gr_old(Gr *g, GrSpace *sp);          /* what the statement's target holds before it */
 typedef struct GrFor {
     TlOp op;
     TlBuilder outer;
@@ -181,7 +190,12 @@ bool gr_for_begin(Gr *g, TlVal lb, TlVal ub, TlVal step, TlVal *carried, uint32_
 bool gr_for_end(Gr *g, const GrFor *f, TlVal *carried, uint32_t n);
 bool gr_all_in_range(Gr *g, const GrStmt *s, uint32_t axes); /* dims indexed by these axes */
 
+/* ---- grid_size.c */
+bool gr_size(Gr *g);
+bool gr_programs(Gr *g);
+
 /* ---- grid_plan.c */
+/* Emits everything at the builder's place. false with serial set: to be run serially after all. */
 bool gr_emit(Gr *g);
 
 /* ---- grid_serial.c */

@@ -273,15 +273,20 @@ map_stmt(Gr *g, const GrStmt *s, GrStmt *t)
     return true;
 }
 
+/* There are no axes in common that programs could divide: one program runs the statements one after the
+ * other. */
 static GrVerdict
-refuse_launches(Gr *g, const GrStmt *s, const GrStmt *t, const char *why)
+one_program(Gr *g, const GrStmt *s, const GrStmt *t, const char *why)
 {
-    gr_fail(
-        g, tl_opn(g->ir, t->op)->loc, TL_E_UNSUPPORTED,
-        "this grid loop and the one at line %u need launches of their own, which is not supported yet: %s",
-        tl_opn(g->ir, s->op)->loc.line, why);
-    tl_hint(g->diag, "split the kernel: put each of the two loops in a kernel of its own");
-    return GR_REFUSED;
+    g->single = true;
+    g->single_at = t->op;
+    g->split = s->nest != t->nest;
+    g->ngroup = 0;
+    g->why = why;
+    if (g->split)
+        g->why = tl_arena_printf(g->arena, "it and the loop at line %u would need launches of their own: %s",
+                                 tl_opn(g->ir, s->op)->loc.line, why);
+    return g->why ? GR_TILES : GR_REFUSED;
 }
 
 static GrVerdict
@@ -291,16 +296,12 @@ map_all(Gr *g)
     for (uint32_t i = 1; i < g->stmts.len; i++)
         if (g->stmts.data[i].npar < s0->npar)
             s0 = &g->stmts.data[i];
-    bool one = true;
-    for (uint32_t i = 1; i < g->stmts.len; i++)
-        one = one && g->stmts.data[i].nest == g->stmts.data[0].nest;
     if (s0->npar == 0) {
-        if (one) {
-            gr_serial(g, s0->op, "a statement writes one single element");
-            return GR_SERIAL;
-        }
-        GrStmt *t = &g->stmts.data[s0 == &g->stmts.data[0] ? 1 : 0];
-        return refuse_launches(g, t, s0, "one of them writes a single element");
+        const GrStmt *t = s0;
+        for (uint32_t i = 0; i < g->stmts.len; i++)
+            if (g->stmts.data[i].nest != s0->nest)
+                t = &g->stmts.data[i];
+        return one_program(g, t, s0, "a single element is written");
     }
     g->ngroup = TL_MIN(s0->npar, GR_MAX_GROUP);
     memcpy(s0->map, s0->par_list, sizeof s0->map);
@@ -317,12 +318,8 @@ map_all(Gr *g)
             same = gr_same_index(g, g->axis[s->map[a]].extent, g->axis[s0->map[a]].extent);
         if (same)
             continue;
-        if (one) {
-            gr_serial(g, s->op, "the statements of a loop write along different axes");
-            return GR_SERIAL;
-        }
         GrStmt *first = s0->nest == s->nest ? &g->stmts.data[0] : s0;
-        return refuse_launches(g, first, s, "they are not over the same elements");
+        return one_program(g, first, s, "the statements are not over the same elements");
     }
     return GR_TILES;
 }
@@ -365,7 +362,7 @@ check_pair(Gr *g, const GrStmt *s, const GrStmt *t)
             }
             const char *why = tl_arena_printf(g->arena, "'%s' is used at other elements than it is written",
                                               gr_name(g, buf));
-            return refuse_launches(g, s, t, why ? why : "");
+            return one_program(g, s, t, why ? why : "");
         }
     return GR_TILES;
 }
@@ -404,18 +401,18 @@ gr_analyse(Gr *g)
     if (!check_alias(g))
         return GR_SERIAL;
     GrVerdict v = map_all(g);
-    if (v != GR_TILES)
-        return v;
-    for (uint32_t i = 0; i < g->stmts.len; i++) {
-        GrStmt *s = &g->stmts.data[i];
-        s->inner = s->par;
-        for (uint32_t a = 0; a < g->ngroup; a++)
-            s->inner &= ~(1u << s->map[a]);
-        for (uint32_t j = i; j < g->stmts.len; j++) {
-            v = check_pair(g, s, &g->stmts.data[j]);
-            if (v != GR_TILES)
-                return v;
+    bool single;
+    do { /* once more when a pair calls for a single program */
+        single = g->single;
+        for (uint32_t i = 0; v == GR_TILES && i < g->stmts.len; i++) {
+            GrStmt *s = &g->stmts.data[i];
+            s->inner = s->par;
+            for (uint32_t a = 0; a < g->ngroup; a++)
+                s->inner &= ~(1u << s->map[a]);
         }
-    }
-    return GR_TILES;
+        for (uint32_t i = 0; v == GR_TILES && i < g->stmts.len; i++)
+            for (uint32_t j = i; v == GR_TILES && j < g->stmts.len && single == g->single; j++)
+                v = check_pair(g, &g->stmts.data[i], &g->stmts.data[j]);
+    } while (v == GR_TILES && single != g->single);
+    return v;
 }

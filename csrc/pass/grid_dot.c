@@ -117,8 +117,8 @@ gr_dot_match(Gr *g, GrStmt *s, uint32_t m, uint32_t n)
 {
     TlVal f[GR_MAX_FACTORS];
     uint32_t nf = 0;
-    GrDot d = {.found = true};
-    if (!s->acc || strcmp(tl_attr_str(g->ir, s->op, "kind", ""), "sum") || s->inner ||
+    GrDot d = {.found = true, .m = m, .n = n};
+    if (!s->acc || strcmp(tl_attr_str(g->ir, s->op, "kind", ""), "sum") ||
         !factors(g, s->value, f, &nf, &d.negate))
         return false;
     for (uint32_t k = GR_MAX_AXES; k-- > 0;)
@@ -135,15 +135,15 @@ static bool
 side_space(Gr *g, uint32_t stmt, uint32_t side, const GrSpace *at, TlVal k, GrSpace *sp)
 {
     const GrStmt *s = &g->stmts.data[stmt];
-    uint32_t own = side ? g->n : g->m, kd = side ? 0 : 1;
+    uint32_t kd = side ? 0 : 1;
     *sp = *at;
     tl_map_init(&sp->memo, g->arena);
     sp->n = 2;
-    sp->axis[1 - kd] = s->map[own];
-    sp->cap[1 - kd] = g->group[own].cap;
+    sp->axis[1 - kd] = side ? s->dot.n : s->dot.m;
+    sp->cap[1 - kd] = s->dot.cap[side];
     sp->bounded[1 - kd] = false;
     sp->axis[kd] = s->dot.k;
-    sp->cap[kd] = g->kcap;
+    sp->cap[kd] = s->dot.kcap;
     sp->bounded[kd] = true;
     sp->sub[s->dot.k] = k;
     return true;
@@ -194,6 +194,9 @@ turn(Gr *g, uint32_t stmt, const GrSpace *at, TlVal k, TlVal *acc)
         v[side] = side_value(g, &d, side, &sp);
     }
     g->b.loc = tl_opn(g->ir, g->stmts.data[stmt].op)->loc;
+    for (uint32_t side = 0; side < 2 && g->stmts.data[stmt].inner;
+         side++) /* the accumulator keeps its extent: all of it */
+        v[side] = gr_fill(g, v[side], tl_const_float(&g->b, tl_type_scalar(g->ir, d.elem), 0.0));
     if (!v[0] || !v[1])
         return false;
     *acc = tl_build1t(&g->b, TL_OP_dot, tl_valn(g->ir, *acc)->type, 3, v[0], v[1], *acc);
@@ -209,7 +212,7 @@ loops(Gr *g, uint32_t stmt, const GrSpace *at, uint32_t red, TlVal *acc)
     uint32_t outer = red & ~(1u << s->dot.k);
     uint32_t axis = outer ? (uint32_t)__builtin_ctz(outer) : s->dot.k;
     TlVal end = outer ? g->axis[axis].extent : k_end(g, s), zero = gr_ix(g, 0),
-          step = gr_ix(g, outer ? 1 : g->kcap);
+          step = gr_ix(g, outer ? 1 : s->dot.kcap);
     if (!end || !zero || !step || !gr_for_begin(g, zero, end, step, acc, 1, &f))
         return false;
     GrSpace sp = *at;
@@ -218,17 +221,13 @@ loops(Gr *g, uint32_t stmt, const GrSpace *at, uint32_t red, TlVal *acc)
     return ok && gr_for_end(g, &f, acc, 1);
 }
 
-/* The sum of the products alone, in f32 (a tile [M, N]). */
+/* The sum of the products alone, in f32 (a tile of the space, which is [M, N]). */
 TlVal
-gr_dot_emit(Gr *g, uint32_t stmt)
+gr_dot_emit(Gr *g, const GrSpace *at)
 {
-    GrSpace sp;
-    if (!gr_space(g, stmt, &sp))
+    const GrStmt s = g->stmts.data[at->stmt];
+    TlVal acc = tl_const_float(&g->b, tl_type_tile(g->ir, TL_ELEM_F32, 2, at->cap), 0.0);
+    if (!acc || !loops(g, at->stmt, at, s.red, &acc))
         return 0;
-    TlVal acc = tl_const_float(&g->b, tl_type_tile(g->ir, TL_ELEM_F32, 2, sp.cap), 0.0);
-    if (!acc || !loops(g, stmt, &sp, g->stmts.data[stmt].red, &acc))
-        return 0;
-    if (g->stmts.data[stmt].dot.negate)
-        acc = gr_ew(g, &sp, TL_OP_neg, TL_ELEM_F32, &acc, 1);
-    return acc;
+    return s.dot.negate ? gr_ew(g, at, TL_OP_neg, TL_ELEM_F32, &acc, 1) : acc;
 }

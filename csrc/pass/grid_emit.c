@@ -156,6 +156,14 @@ gr_identity(Gr *g, TlElem e, const char *kind)
     return tl_const_int(&g->b, t, c == TL_OP_add ? 0 : c == TL_OP_mul ? 1 : c == TL_OP_max ? lo : hi);
 }
 
+TlVal
+gr_fill(Gr *g, TlVal v, TlVal with)
+{
+    if (!v || !with || !is_tile(g, v))
+        return v && with ? v : 0;
+    return tl_build1t(&g->b, TL_OP_fill, tl_valn(g->ir, v)->type, 2, v, with);
+}
+
 /* ---- placing a tile in the space ---- */
 
 /* v has dims dim[0..n) of the space (any order): turned, with size-1 dims put in, stretched to the whole
@@ -280,7 +288,7 @@ gr_load(Gr *g, GrSpace *sp, const GrAccess *a)
             return 0;
         if (t == sp->n) {
             s.dims[d] = 'i';
-            if (!gr_in_range(g, &a->idx[d], a->buf, d)) {
+            if (sp->n && !gr_in_range(g, &a->idx[d], a->buf, d)) {
                 last = (int)d;
                 if (!(cond = inside(g, a, d, s.start[d], cond)))
                     return 0;
@@ -353,6 +361,8 @@ element(Gr *g, GrSpace *sp, const GrAccess *a)
     uint32_t dim[GR_MAX_TILE], n = 0;
     if (!f)
         return gr_load(g, sp, a);
+    if (!is_tile(g, f->tile)) /* of a group without axes */
+        return f->tile;
     for (uint32_t x = 0; x < g->ngroup; x++)
         if (g->group[x].tile)
             dim[n++] = dim_of(sp, g->stmts.data[sp->stmt].map[x]);
@@ -431,7 +441,8 @@ gr_store(Gr *g, const GrSpace *sp, const GrAccess *w, TlVal v, TlLoc loc)
     bool turned = false;
     TlElem e = tl_vtype(g->ir, w->buf)->elem;
     g->b.loc = loc;
-    v = gr_as_tile(g, sp, v);
+    if (sp->n)
+        v = gr_as_tile(g, sp, v);
     for (uint32_t d = 0; d < w->rank; d++) {
         uint32_t t = moving_dim(sp, &w->idx[d]);
         s.start[d] = gr_index(g, sp, tl_opn(g->ir, w->op)->in[w->first + d]);

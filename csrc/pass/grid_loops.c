@@ -79,6 +79,12 @@ replace(Gr *g, TlOp last)
         if (tl_opn(g->ir, o)->code == TL_OP_grid)
             tl_op_unlink(g->ir, o);
     }
+    if (g->single) {
+        const char *text = tl_arena_printf(g->arena, "this grid loop runs in one single program: %s", g->why);
+        tl_error(g->diag, tl_opn(g->ir, g->single_at)->loc, TL_E_PERF, text ? text : "one single program");
+        if (g->split)
+            tl_hint(g->diag, "split the kernel: put each of the two loops in a kernel of its own");
+    }
     return true;
 }
 

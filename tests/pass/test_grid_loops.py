@@ -195,7 +195,6 @@ REDUCTIONS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
 SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "recurrence": ("for i in grid(M):\n A[i] = A[i - 1] + 1", {"A": ("f32", "M")}),
     "recurrence_f16": ("for i in grid(M):\n A[i] = A[i - 1] + A[i]", {"A": ("f16", "M")}),
-    "one_sum": ("for i in grid(M):\n s[0] += A[i]", {"A": ("f32", "M"), "s": ("f32", "1")}),
     "scatter": (
         "for i in grid(M):\n h[x[i] + 4] += A[i]",
         {"A": ("f32", "M"), "x": ("i32", "M"), "h": ("f32", "9")},
@@ -208,9 +207,40 @@ SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "for i, j in grid(M, N):\n s[i] += X[i, j]\n Y[i, j] = s[i]",
         {"X": ("f32", "M N"), "Y": ("f32", "M N"), "s": ("f32", "M")},
     ),
+}
+
+SINGLE: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "one_sum": ("for i in grid(M):\n s[0] += A[i]", {"A": ("f32", "M"), "s": ("f32", "1")}),
+    "long_sum": ("for i in grid(V):\n s[0] += A[i] * A[i]", {"A": ("f16", "V"), "s": ("f32", "1")}),
+    "sum_of_all": (
+        "for i, j in grid(M, N):\n s[0, 0] = max(s[0, 0], A[i, j + 1])",
+        {"A": ("f16", "M N"), "s": ("f16", "1 1")},
+    ),
+    "column_first": ("for i in grid(M):\n s[0] += A[i, 0]", {"A": ("f32", "M N"), "s": ("f32", "1")}),
     "both_ways": (
         "for i, j in grid(M, N):\n r[i] += X[i, j]\n c[j] += X[i, j]",
         {"X": ("f32", "M N"), "r": ("f32", "M"), "c": ("f32", "N")},
+    ),
+    "other_elements": (
+        "for i, j in grid(M, N):\n Y[i, j] = X[i, j]\nfor i, j in grid(M, N):\n Z[i, j] = Y[i + 1, j]",
+        {**XY, "Z": ("f32", "M N")},
+    ),
+    "transposed_after": (
+        "for i, j in grid(M, N):\n Y[i, j] += X[i, j]\nfor i, j in grid(N, M):\n Z[i, j] = Y[j, i] + Y[j, 0]",
+        {**XY, "Z": ("f32", "N M")},
+    ),
+    "dot_of_dot": (
+        "for i, j, k in grid(M, N, K):\n C[i, j] += A[i, k] * B[k, j]\n"
+        "for i, j, k in grid(M, K, N):\n D[i, j] += C[i, k] * B[j, k]",
+        {**MM, "D": ("f16", "M K")},
+    ),
+    "total_used": (
+        "for i in grid(M):\n s[0] += x[i]\nfor i in grid(M):\n y[i] = x[i] - s[0]",
+        {"x": ("f32", "M"), "y": ("f32", "M"), "s": ("f32", "1")},
+    ),
+    "different_sizes": (
+        "for i in grid(M):\n y[i] = x[i]\nfor i in grid(N):\n z[i] = x[i]",
+        {"x": ("f32", "M"), "y": ("f32", "M"), "z": ("f32", "N")},
     ),
 }
 
@@ -218,6 +248,7 @@ ALL = {
     **{f"contraction-{n}": c for n, c in CONTRACTIONS.items()},
     **{f"elementwise-{n}": c for n, c in ELEMENTWISE.items()},
     **{f"reduction-{n}": c for n, c in REDUCTIONS.items()},
+    **{f"single-{n}": c for n, c in SINGLE.items()},
     **{f"serial-{n}": c for n, c in SERIAL.items()},
 }
 
@@ -252,15 +283,29 @@ def test_meaning(case: str, dynamic: bool) -> None:
     text = evaluate(build(case, dynamic))
     assert not any(f" {op} " in text for op in ("grid", "element", "set_element", "acc_element"))
     kind = case.split("-")[0]
-    assert ("dot %" in text) == (kind == "contraction"), text
+    assert ("dot %" in text) == (kind == "contraction" or "dot" in case), text
     assert ("for " in text and "tile<" not in text) == (kind == "serial"), text
 
 
-def test_serial_is_said(tmp_path: Path) -> None:
+def test_rows_are_reduced_by_tiles() -> None:
+    """What lies along memory is read along memory: partial sums a position, joined once."""
+    text = irlib.good(Grid(*ALL["reduction-row_sum"], {"M": 500, "N": 3000}).text, PASSES)
+    assert text.count("reduce %") == 1 and "tile<8x256xf32>" in text and "fill %" in text
+    even = irlib.good(Grid(*ALL["reduction-row_sum"], {"M": 500, "N": 4096}).text, PASSES)
+    assert "fill %" not in even
+    columns = irlib.good(Grid(*ALL["reduction-column_max"], {"M": 500, "N": 3000}).text, PASSES)
+    assert "reduce" not in columns
+
+
+def test_notes(tmp_path: Path) -> None:
     for case in ALL:
         r = gridlib.tlc(build(case, False), tmp_path, "--passes", PASSES)
         assert r.returncode == 0, r.stderr.decode()
         assert (b"runs serially, in one program" in r.stderr) == case.startswith("serial"), case
+        assert (b"runs in one single program" in r.stderr) == case.startswith("single"), case
+    r = gridlib.tlc(build("single-other_elements", False), tmp_path, "--passes", PASSES)
+    assert b"'Y' is used at other elements than it is written" in r.stderr and b"split the kernel" in r.stderr
+    assert b"k.tir:15:5: note: " in r.stderr
 
 
 def test_overlap_runs_serially() -> None:
@@ -325,33 +370,6 @@ def test_rounds_once() -> None:
 
 # ---- refused ----
 
-REFUSED = {
-    "other_elements": (
-        "for i, j in grid(M, N):\n Y[i, j] = X[i, j]\nfor i, j in grid(M, N):\n Z[i, j] = Y[i + 1, j]",
-        {**XY, "Z": ("f32", "M N")},
-        "need launches of their own, which is not supported yet: 'Y' is used at other elements than it is written",
-    ),
-    "product_of_product": (
-        "for i, j, k in grid(M, M, M):\n C[i, j] += A[i, k] * B[k, j]\n"
-        "for i, j, k in grid(M, M, M):\n D[i, j] += C[i, k] * B[k, j]",
-        {**{n: ("f16", "M M") for n in "ABCD"}},
-        "need launches of their own",
-    ),
-    "total_used": (
-        "for i in grid(M):\n s[0] += x[i]\nfor i in grid(M):\n y[i] = x[i] - s[0]",
-        {"x": ("f32", "M"), "y": ("f32", "M"), "s": ("f32", "1")},
-        "need launches of their own",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused(case: str) -> None:
-    source, buffers, message = REFUSED[case]
-    status, out = irlib.run(Grid(source, buffers, SIZES).text, PASSES)
-    assert status == irlib.FAILED
-    assert message in out and "split the kernel" in out and "test.tir:" in out, out
-
 
 @pytest.mark.parametrize(
     ("line", "message"),
@@ -377,7 +395,8 @@ def test_refused_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    "case", ["contraction-bias_relu_after", "reduction-norm", "serial-scatter", "elementwise-rank_4"]
+    "case",
+    ["contraction-bias_relu_after", "reduction-norm", "single-dot_of_dot", "serial-scatter", "elementwise-rank_4"],
 )
 def test_every_allocation_may_fail(case: str) -> None:
     assert irlib.alloc_sweep(build(case, True).text, "grid_loops") > 0
@@ -413,7 +432,8 @@ ON_SIMULATOR = [
     "elementwise-rank_4",
     "elementwise-rank_5", "elementwise-shifted_down", "elementwise-row_outside", "elementwise-chain_with_gaps",
     "reduction-row_sum", "reduction-column_max", "reduction-matvec_gap", "reduction-norm", "reduction-row_twice",
-    "serial-recurrence", "serial-scatter",
+    "single-one_sum", "single-long_sum", "single-both_ways", "single-other_elements", "single-dot_of_dot",
+    "single-total_used", "serial-recurrence", "serial-scatter",
 ]  # fmt: skip
 
 
