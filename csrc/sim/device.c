@@ -144,8 +144,7 @@ sim_device_unload(SimDevice *d, SimImage *im)
     pthread_mutex_unlock(&d->launch_lock);
 }
 
-/* ---- occupancy
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- occupancy ---- */
 
 uint32_t
 sim_kernel_vgprs(const SimKernel *k)
@@ -182,9 +181,7 @@ sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t
     return rdna && groups > 1 ? groups / c->cus_per_pool : groups;
 }
 
-/* ---- launch
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- launch ---- */
 
 static SimStatus TL_PRINTF(3, 4) refuse(SimDevice *d, SimStatus st, const char *fmt, ...)
 {

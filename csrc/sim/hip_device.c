@@ -162,8 +162,7 @@ hipDeviceComputeCapability(int *major, int *minor, int device)
     RETURN(e);
 }
 
-/* ---- attributes and properties
- * ---------------------------------------------------------------------------------- */
+/* ---- attributes and properties ---- */
 
 static uint32_t
 max_threads(const SimChip *c)
@@ -339,8 +338,7 @@ hipGetDeviceProperties(void *prop, int device)
     return hipGetDevicePropertiesR0000(prop, device);
 }
 
-/* ---- the current device
- * --------------------------------------------------------------------------------------------- */
+/* ---- the current device ---- */
 
 hipError_t
 hipDeviceSynchronize(void)
@@ -470,9 +468,7 @@ hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
     return hipDeviceCanAccessPeer(value, device, peer);
 }
 
-/* ---- contexts
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- contexts ---- */
 
 static hipError_t
 ctx_device(const void *ctx, int *device)

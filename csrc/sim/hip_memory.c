@@ -8,8 +8,7 @@
 enum { H2H, H2D, D2H, D2D, DEFAULT_KIND, D2D_NOCU = 1024 };
 enum { TYPE_UNREGISTERED, TYPE_HOST, TYPE_DEVICE, TYPE_MANAGED };
 
-/* ---- allocation
- * -------------------------------------------------------------------------------------------------- */
+/* ---- allocation ---- */
 
 static hipError_t
 allocate(void **p, size_t n, SimExtentKind kind)
@@ -205,8 +204,7 @@ hipMemGetAddressRange(void **base, size_t *n, void *p)
     RETURN(hipSuccess);
 }
 
-/* ---- copies
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 /* Does [p, p + n) stay in the allocation in which it starts? *d is its device, NULL: host memory. */
 static bool
@@ -334,9 +332,7 @@ hipMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_
     return hipMemcpy2D(dst, dpitch, src, spitch, width, height, kind);
 }
 
-/* ---- fills
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- fills ---- */
 
 /* count elements of `size` bytes (1, 2, 4) */
 static hipError_t
@@ -449,9 +445,7 @@ hipMemAdvise(const void *p, size_t n, int advice, int device)
     RETURN(p && n ? hipSuccess : hipErrorInvalidValue);
 }
 
-/* ---- pointers
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- pointers ---- */
 
 static int
 memory_type(const SimExtent *x)

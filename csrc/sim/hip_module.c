@@ -12,8 +12,7 @@
 #include "sim/elf.h"
 #include "sim/hip.h"
 
-/* ---- what a pointer without a length holds
- * ------------------------------------------------------------------------ */
+/* ---- what a pointer without a length holds ---- */
 
 /* Copies memory that may not be mapped as far as its headers say; false: it is not. */
 static bool
@@ -119,8 +118,7 @@ features_suit(const SimImage *im, const HipDevice *d)
     return (im->sramecc < 2 || (im->sramecc == 3) == sramecc) && (im->xnack < 2 || (im->xnack == 3) == xnack);
 }
 
-/* ---- modules
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 static hipError_t
 load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
@@ -330,8 +328,7 @@ hipModuleGetGlobal(void **p, size_t *n, void *module, const char *name)
     RETURN(hipSuccess);
 }
 
-/* ---- attributes
- * --------------------------------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
 hipError_t
 hipFuncGetAttribute(int *value, int attribute, void *function)

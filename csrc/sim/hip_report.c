@@ -31,9 +31,7 @@ tlsim_unregister(uint64_t id)
     return d && sim_mem_unregister(d->sim->mem, id) ? 0 : 1;
 }
 
-/* ---- JSON
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 static void
 put_string(TlText *t, const char *s)
@@ -195,8 +193,7 @@ sim_hip_tell(SimDevice *d, bool quiet)
     tl_arena_free(&a);
 }
 
-/* ---- statistics
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- statistics ---- */
 
 static void
 put_widths(TlText *t, const char *key, const uint64_t *a, const uint64_t *b)

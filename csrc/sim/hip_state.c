@@ -25,8 +25,7 @@ static struct {
 static _Thread_local int current_device;
 static _Thread_local hipError_t last_error;
 
-/* ---- devices
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static bool
 parse_checks(const char *s, uint32_t *mask)
@@ -130,8 +129,7 @@ sim_hip_owner(const void *p, SimExtent *x)
     return NULL;
 }
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---- */
 
 hipError_t
 sim_hip_result(hipError_t e)
@@ -159,8 +157,7 @@ sim_hip_check(HipDevice **d)
     return dev ? dev->sticky : hipErrorNoDevice;
 }
 
-/* ---- handles
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- handles ---- */
 
 static uint32_t
 slot_of(const void *p)

@@ -165,8 +165,7 @@ hipLaunchHostFunc(void *stream, void (*fn)(void *), void *user)
     RETURN(e);
 }
 
-/* ---- events
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static hipError_t
 event_new(void **event, unsigned flags)

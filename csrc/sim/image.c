@@ -57,8 +57,7 @@ load_str(const Loader *ld, uint64_t off, uint64_t limit)
     return (const char *)ld->file + off;
 }
 
-/* ---- header
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- header ---- */
 
 static const struct {
     uint8_t mach;
@@ -101,8 +100,7 @@ read_header(Loader *ld)
     return true;
 }
 
-/* ---- segments
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- segments ---- */
 
 static bool
 map_segments(Loader *ld)
@@ -165,8 +163,7 @@ at_vaddr(Loader *ld, uint64_t vaddr, uint64_t n)
     return (uint8_t *)a;
 }
 
-/* ---- symbols
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- symbols ---- */
 
 static uint64_t
 name_key(const char *name, size_t n)
@@ -235,8 +232,7 @@ sim_image_symbol(const SimImage *im, const char *name)
     return NULL;
 }
 
-/* ---- relocations
- * -------------------------------------------------------------------------------------------------- */
+/* ---- relocations ---- */
 
 /* Value of dynamic symbol i; false: outside the file or undefined. */
 static bool
@@ -323,8 +319,7 @@ relocate(Loader *ld)
     return true;
 }
 
-/* ---- kernels
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 static uint32_t
 u32_at(const uint8_t *p)

@@ -32,8 +32,7 @@ typedef struct Cur { /* cursor over one unit */
 
 static const uint64_t max_rows = 1 << 22;
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static uint64_t
 get(Cur *c, uint32_t n)
@@ -98,8 +97,7 @@ inline_string(Cur *c)
     return s;
 }
 
-/* ---- file tables
- * ------------------------------------------------------------------------------------------------- */
+/* ---- file tables ---- */
 
 typedef struct Unit {
     SimLines *l;
@@ -247,8 +245,7 @@ table_v5(Unit *u, bool files)
     return true;
 }
 
-/* ---- the line program
- * -------------------------------------------------------------------------------------------- */
+/* ---- the line program ---- */
 
 typedef struct State {
     uint64_t addr, file, line;

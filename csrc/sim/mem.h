@@ -61,8 +61,7 @@ typedef struct SimExtent {
 typedef struct SimMem SimMem;                 /* allocation table of one device */
 typedef struct SimMemSnapshot SimMemSnapshot; /* immutable, reference counted */
 
-/* ---- one port a worker thread
- * ---------------------------------------------------------------------------------- */
+/* ---- one port a worker thread ---- */
 
 typedef struct SimMemPort {
     const SimExtent *last; /* never NULL after sim_port_open (an empty extent at first) */
@@ -101,8 +100,7 @@ sim_extent_holds(const SimExtent *x, uint64_t addr, uint32_t n)
  * is. */
 void sim_mem_describe(SimMemPort *p, uint64_t addr, uint32_t n, TlText *out);
 
-/* ---- definedness
- * ------------------------------------------------------------------------------------------------ */
+/* ---- definedness ---- */
 
 /* Bit i set: byte addr + i is undefined. n <= 32; the access must lie in the hull. */
 static inline uint32_t
@@ -121,8 +119,7 @@ sim_undef_mask(const SimExtent *x, uint64_t addr, uint32_t n)
 /* Marks bytes defined; atomic where a map byte is shared with a neighbour. */
 void sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n);
 
-/* ---- the table
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 SimMem *sim_mem_new(bool init_shadow);
 void sim_mem_free(SimMem *m); /* frees all memory it owns */
@@ -152,8 +149,7 @@ bool sim_mem_known(SimMem *m, uint64_t addr);
 uint32_t sim_mem_arrays(SimMem *m); /* host arrays registered now */
 uint64_t sim_mem_bytes(SimMem *m);  /* bytes of SIM_EXT_MALLOC alive */
 
-/* ---- races on global memory
- * ----------------------------------------------------------------------------------------
+/* ---- races on global memory ----
  * Two accesses of one byte, at least one a write and not both atomic, race when no happens-before orders
  * them: program order of a wave, barriers of a workgroup, release -> acquire on a common address between any
  * two waves. Shadow: 16 bytes a dword (last write, last read), single bytes only where waves share a dword.

@@ -132,8 +132,7 @@ sim_race_out_of_memory(const SimRace *r)
     return atomic_load(&r->oom);
 }
 
-/* ---- epochs and what a wave knows
- * ------------------------------------------------------------------------------ */
+/* ---- epochs and what a wave knows ---- */
 
 static const Epoch *
 epoch_of(const SimRace *r, uint32_t id)
@@ -235,8 +234,7 @@ before(const SimRace *r, uint32_t id, const SimRaceWave *w)
     return w->known && known_has(w->known, e);
 }
 
-/* ---- one dword or byte
- * -------------------------------------------------------------------------------------------- */
+/* ---- one dword or byte ---- */
 
 typedef struct Access {
     SimRace *r;
@@ -245,7 +243,19 @@ typedef struct Access {
     SimAccess kind;
     SimRaceHit *hit;
     bool found;
+    uint32_t memo_epoch; /* neighbouring dwords mostly have the same last party */
+    bool memo_before;
 } Access;
+
+static inline bool
+ordered(Access *a, uint32_t epoch)
+{
+    if (epoch != a->memo_epoch) {
+        a->memo_epoch = epoch;
+        a->memo_before = before(a->r, epoch, a->w);
+    }
+    return a->memo_before;
+}
 
 static void
 found(Access *a, const Rec *rec, SimAccess other, bool known_party, uint64_t addr, uint32_t lane)
@@ -279,12 +289,12 @@ static void
 judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
     bool atomic = is_atomic(a->kind);
-    if (c->wr.epoch && c->wr.mask & mask && !(atomic && c->wr.atomic) && !before(a->r, c->wr.epoch, a->w))
+    if (c->wr.epoch && c->wr.mask & mask && !(atomic && c->wr.atomic) && !ordered(a, c->wr.epoch))
         found(a, &c->wr, c->wr.atomic ? SIM_ACC_ATOMIC : SIM_ACC_WRITE, true, addr, lane);
     if (is_read(a->kind) || !c->rd.epoch || !(c->rd.mask & mask) || (atomic && c->rd.atomic))
         return;
     SimAccess other = c->rd.atomic ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ;
-    if (!before(a->r, c->rd.epoch, a->w)) {
+    if (!ordered(a, c->rd.epoch)) {
         found(a, &c->rd, other, true, addr, lane);
         return;
     }
@@ -309,7 +319,7 @@ enter(Access *a, Cell *c, uint32_t mask)
         return;
     }
     Rec n = {.epoch = a->epoch, .pc = a->pc & 0xffffff, .mask = mask & 15, .atomic = atomic};
-    if (read && rec->epoch && !before(a->r, rec->epoch, a->w)) {
+    if (read && rec->epoch && !ordered(a, rec->epoch)) {
         const Epoch *e = epoch_of(a->r, rec->epoch);
         n.multi_group = rec->multi_group || e->group != a->w->workgroup;
         n.multi_wave = e->group == a->w->workgroup;
@@ -390,8 +400,7 @@ touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
     }
 }
 
-/* ---- pages
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- pages ---- */
 
 static uint32_t
 page_hash(const SimRace *r, uint64_t key)
@@ -471,8 +480,7 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
     return a.found;
 }
 
-/* ---- release, acquire, barrier
- * ----------------------------------------------------------------------------------- */
+/* ---- release, acquire, barrier ---- */
 
 static Sync **
 sync_slot(SimRace *r, uint64_t addr)

@@ -79,8 +79,7 @@ tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions)
     *instructions = d ? d->instructions : 0;
 }
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---- */
 
 void *
 tlsim_malloc(SimDevice *dev, uint64_t size, const char *name)
@@ -127,8 +126,7 @@ tlsim_unregister_array(SimDevice *dev, uint64_t id)
     return d && sim_mem_unregister(d->mem, id);
 }
 
-/* ---- modules
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- modules ---- */
 
 SimImage *
 tlsim_module_load(SimDevice *dev, const void *data, uint64_t size, char *why, size_t n)
@@ -236,8 +234,7 @@ tlsim_disassemble(SimKernel *k, int64_t pc, char *text, size_t text_n, char *mne
     return inst.size ? inst.size : 4;
 }
 
-/* ---- launches
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- launches ---- */
 
 int32_t
 tlsim_launch(SimDevice *dev, SimKernel *k, const uint32_t grid[3], const uint32_t block[3],
