@@ -91,7 +91,7 @@ sanitize: $(VENV)/.stamp-pip
 	@TILELANG_SANITIZE=address,undefined $(PY) setup.py -q build_ninja
 
 sanitize-test: sanitize
-	@tools/sanitized.sh $(VENV)/bin/pytest -q -n 2 --dist loadfile -p no:cacheprovider $(PYTEST_ARGS) $(SANITIZE_TESTS)
+	@tools/sanitized.sh $(VENV)/bin/pytest -q -n 2 --dist loadfile -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) $(SANITIZE_TESTS)
 
 clean:
 	rm -rf build build-asan tilelang/*.so tilelang/lib
