@@ -75,3 +75,24 @@ def test_errors(file, capsys, args, text):
 def test_libdir(capsys):
     assert cli.main(["--libdir"]) == 0
     assert capsys.readouterr().out.strip().endswith("lib")
+
+
+def test_interrupt(tmp_path):
+    """Ctrl-C stops a kernel that would run for ever."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+    from pathlib import Path
+
+    path = tmp_path / "loop.hsaco"
+    path.write_bytes(code_object("again: s_branch again"))
+    cmd = [sys.executable, "-m", "tilelang.sim", str(path), "--grid", "4", "--block", "64"]
+    env = {**os.environ, "TILELANG_SIM_MAX_INSTRUCTIONS": "4000000000"}
+    p = subprocess.Popen(cmd, cwd=Path(__file__).resolve().parents[2], env=env, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    assert p.poll() is None
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=20)
+    assert p.returncode == 130 and "interrupted" in err

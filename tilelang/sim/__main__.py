@@ -211,6 +211,9 @@ def main(argv: list[str] | None = None) -> int:
         if not opt.grid or not opt.block:
             raise BadArgument("--grid and --block say how to launch (or use --list, --disasm)")
         return run(opt, dev, pick(module, opt.kernel))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
     except (OSError, ValueError, TypeError, NotImplementedError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2

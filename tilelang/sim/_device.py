@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes as C
 import os
 import struct
+import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -318,8 +319,11 @@ class Kernel:
             packed = self._pack(args, temps)
             stats, counts = nat.Stats(), (C.c_uint64 * self._info.count_words)()
             stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
-            status = self._lib.tlsim_launch(
-                dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
+            status = _interruptible(
+                dev,
+                lambda: self._lib.tlsim_launch(
+                    dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
+                ),
             )
             for host, mem in temps:
                 if host.flags.writeable:
@@ -349,13 +353,13 @@ class Kernel:
                 raise TypeError(f"kernel {self.name} takes {len(explicit)} arguments ({names}), {len(args)} given")
             items = [(a.offset, a, v) for a, v in zip(explicit, args, strict=True)]
         for off, arg, value in items:
-            data = self._value(off, arg, value, temps)
+            data = self._value(off, arg, value, temps, exact=not isinstance(args, Mapping))
             if off < 0 or off + len(data) > len(out):
                 raise ValueError(f"{len(data)} bytes at offset {off} lie outside {len(out)} bytes of arguments")
             out[off : off + len(data)] = data
         return bytes(out)
 
-    def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list) -> bytes:
+    def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list, exact: bool) -> bytes:
         what = f"argument {arg.name or f'+{off}'} of kernel {self.name}" if arg else f"the value at offset {off}"
         dev = self._module._device
         if value is None:
@@ -381,7 +385,7 @@ class Kernel:
                 f"{what}: a {type(value).__name__} has no fixed size; pass device memory, a NumPy array or scalar, "
                 "bytes, an int or None"
             )
-        if arg and len(data) != arg.size:
+        if arg and exact and len(data) != arg.size:
             raise ValueError(f"{what} has {arg.size} bytes, the value has {len(data)}")
         return data
 
@@ -413,6 +417,23 @@ class Kernel:
             "lds_dma_bytes": s.lds_dma,
             "atomic_lanes": s.atomics,
         }
+
+
+def _interruptible(dev: Device, call: Callable[[], int]) -> int:
+    """Makes the call in a thread of its own when we are the main thread, so that Ctrl-C can stop the launch."""
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    out: list[int] = []
+    worker = threading.Thread(target=lambda: out.append(call()), daemon=True)
+    worker.start()
+    try:
+        worker.join()
+    except KeyboardInterrupt:
+        while worker.is_alive():  # the flag is cleared when a launch starts
+            dev.cancel()
+            worker.join(0.05)
+        raise
+    return out[0]
 
 
 def _three(v: Sequence[int] | int, what: str) -> Any:
