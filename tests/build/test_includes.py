@@ -72,3 +72,9 @@ def test_the_rule_finds_faults():
         CSRC / "pass" / "x.c", '#include "codegen/codegen.h"\n'
     )
     assert not faults(bad, '#include "base/base.h"\n#include <stdio.h>\n')
+
+
+def test_base_names_of_tests_are_distinct():
+    """pytest imports test files and their helpers by base name."""
+    names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py"]
+    assert len(names) == len(set(names)), sorted(n for n in set(names) if names.count(n) > 1)
