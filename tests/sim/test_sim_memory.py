@@ -211,3 +211,26 @@ def test_contents_and_copies(dev):
         mem.numpy(np.float32, (100,))
     with pytest.raises(ValueError, match="do not fit"):
         mem.write(np.zeros(13, np.float32))
+
+
+TAIL = """
+  s_load_dwordx2 s[4:5], s[0:1], 0x0
+  s_load_dword s6, s[0:1], {offset}
+  v_mov_b32 v1, 0
+  s_waitcnt lgkmcnt(0)
+  v_mov_b32 v2, s6
+  global_store_dword v1, v2, s[4:5]
+"""
+
+
+@pytest.mark.parametrize("offset, check", [(0, None), (8, "init"), (60, "init"), (64, "bounds"), (4096, "bounds")])
+def test_beyond_the_kernel_arguments(offset, check):
+    """The argument segment is rounded up to 64 bytes, whose tail is undefined; nothing is behind it."""
+    dev = sim.Device(checks="all", threads=1)
+    k = dev.load(code_object(TAIL.format(offset=offset), (BUF,))).kernels["k"]
+    if check is None:
+        k.launch(1, 1, [np.zeros(1, np.uint32)])
+        return
+    with pytest.raises(sim.SimulatorFault) as e:
+        k.launch(1, 1, [np.zeros(1, np.uint32)])
+    assert check in {r.check for r in e.value.reports}, str(e.value)

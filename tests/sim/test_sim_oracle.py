@@ -8,8 +8,8 @@ import pytest
 import simlib
 
 sim = pytest.importorskip("tilelang.sim")
+native = pytest.importorskip("tilelang.sim._native")
 
-ARCH = "gfx942"
 CHECKS_OF = {  # which check must name a class of faults
     "missing_waitcnt": {"wait", "race"},
     "missing_barrier": {"race", "barrier"},
@@ -30,43 +30,52 @@ def shared_dir() -> Path | None:
     return path if path.is_dir() else None
 
 
-SHARED = shared_dir()
-ROOT = SHARED or Path("/nonexistent")
-KERNELS = sorted(p.name[: -len(f".{ARCH}.json")] for p in ROOT.glob(f"oracle/kernels/*.{ARCH}.json"))
-FAULTS = sorted(p.name[: -len(f".{ARCH}")] for p in ROOT.glob(f"oracle/faults/*.{ARCH}"))
+SHARED = shared_dir() or Path("/nonexistent")
+ARCHS = [a for a in simlib.MACH if sim.library_path().exists() and native.library().tlsim_arch_available(a.encode())]
 
+
+def cases(what: str) -> list[tuple[str, str]]:
+    """(architecture, name) of what there is for the architectures that are implemented."""
+    found = []
+    for arch in ARCHS:
+        paths = SHARED.glob(f"oracle/kernels/*.{arch}.json" if what == "kernels" else f"oracle/faults/*.{arch}")
+        found += sorted((arch, p.name.split(".")[0]) for p in paths)
+    return found
+
+
+KERNELS, FAULTS = cases("kernels"), cases("faults")
 if not KERNELS:
     pytest.skip("the outside test data is not there", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
 def device():
-    return {c: sim.Device(ARCH, checks=c, threads=1) for c in ("none", "all")}
+    return {(a, c): sim.Device(a, checks=c, threads=1) for a in ARCHS for c in ("none", "all")}
 
 
 @pytest.mark.parametrize("checks", ["none", "all"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel(device, name, checks):
+@pytest.mark.parametrize("arch, name", KERNELS)
+def test_kernel(device, arch, name, checks):
     folder = SHARED / "oracle/kernels"
-    desc = simlib.load_json(folder / f"{name}.{ARCH}.json")
-    run = simlib.run_oracle(device[checks], desc, folder / desc["hsaco"])
+    desc = simlib.load_json(folder / f"{name}.{arch}.json")
+    run = simlib.run_oracle(device[arch, checks], desc, folder / desc["hsaco"])
     assert run.fault is None, str(run.fault)
     assert not run.wrong, run.wrong
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_clean_twin(device, name):
-    folder = SHARED / f"oracle/faults/{name}.{ARCH}"
+@pytest.mark.parametrize("arch, name", FAULTS)
+def test_clean_twin(device, arch, name):
+    folder = SHARED / f"oracle/faults/{name}.{arch}"
     desc = simlib.load_json(folder / "clean.json")
-    run = simlib.run_oracle(device["all"], desc, folder / desc["hsaco"])
+    run = simlib.run_oracle(device[arch, "all"], desc, folder / desc["hsaco"])
     assert run.fault is None, str(run.fault)
     assert not run.wrong, run.wrong
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_mutants(device, name):
-    folder = SHARED / f"oracle/faults/{name}.{ARCH}"
-    there = set(device["all"].checks)
+@pytest.mark.parametrize("arch, name", FAULTS)
+def test_mutants(device, arch, name):
+    folder = SHARED / f"oracle/faults/{name}.{arch}"
+    there = set(device[arch, "all"].checks)
     missed, skipped, seen = [], [], 0
     for path in sorted(folder.glob("*.json")):
         if path.name == "clean.json":
@@ -78,7 +87,7 @@ def test_mutants(device, name):
             skipped.append(path.stem)
             continue
         seen += 1
-        run = simlib.run_oracle(device["all"], base, folder / mutant["hsaco"], mutant.get("buffer_overrides"))
+        run = simlib.run_oracle(device[arch, "all"], base, folder / mutant["hsaco"], mutant.get("buffer_overrides"))
         found = {r.check for r in run.fault.reports} if run.fault else set()
         if not found & want:
             missed.append(f"{path.stem}: {sorted(found) or 'nothing'} reported, expected {sorted(want)}")
