@@ -371,7 +371,7 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
             c->setreg_pc = pc;
             c->last_setreg = (uint32_t)r->imm & 63;
         }
-        if (x->wide_store && x->nvread > 1)
+        if (x->wide_store)
             for (uint32_t i = 0; i < x->nvread; i++)
                 if (x->vread[i].n > 2)
                     for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n;

@@ -120,6 +120,18 @@ sim_type_is16(uint8_t t)
     return t == KT_U16 || t == KT_I16 || t == KT_F16 || t == KT_B16;
 }
 
+bool
+sim_type_is_float(uint8_t t)
+{
+    return t == KT_F32 || t == KT_PF32 || t == KT_F16 || t == KT_F64 || t == KT_PF16;
+}
+/* Operations on bits and integers are the same in every rounding and denormal mode. */
+bool
+sim_mode_matters(const SimOpDesc *d)
+{
+    return sim_type_is_float(d->dt) || sim_type_is_float(d->t[0]);
+}
+
 /* Does any modifier ask for the general wrapper? */
 static bool
 needs_general(const SimBuild *b, const SimOpDesc *d)
@@ -147,7 +159,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
     if (d->flags & (OPF_OPSELB | OPF_OLD))
         return true;
     /* a literal or register of 16 bits may carry more bits than the type; kernels mask those themselves */
-    return b->cls & MODE_ODD;
+    return (b->cls & MODE_ODD) && sim_mode_matters(d);
 }
 
 /* An inline float decoded as a half, for a mixed-precision source that is read as f32. */
@@ -252,7 +264,10 @@ sim_build_valu(SimBuild *b)
     if (int_clamp)
         b2.in = &plain;
     if (needs_general(&b2, d)) {
-        b->x->poison = d->dt == KT_MASK ? POI_MASK : (d->flags & (OPF_CIN | OPF_COUT)) ? POI_CARRY : POI_LANE;
+        b->x->poison = k == K_v_cndmask_b32                ? POI_SELECT
+                       : d->dt == KT_MASK                  ? POI_MASK
+                       : (d->flags & (OPF_CIN | OPF_COUT)) ? POI_CARRY
+                                                           : POI_LANE;
         return sim_build_valu_gen(b, int_clamp);
     }
     b->x->poison = POI_LANE;

@@ -9,6 +9,8 @@ enum { RF_CIN = 1, RF_COUT = 2, RF_CMPX = 4, RF_INTSAT = 8 };
 void sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
 bool sim_type_is64(uint8_t t);
 bool sim_type_is16(uint8_t t);
+bool sim_type_is_float(uint8_t t);
+bool sim_mode_matters(const SimOpDesc *d);
 /* The wrapper for modifiers; int_clamp: the kernel saturates by itself. */
 bool sim_build_valu_gen(SimBuild *b, bool int_clamp);
 

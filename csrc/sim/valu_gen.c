@@ -377,12 +377,6 @@ flush_rows(uint8_t t, uint32_t *v)
     }
 }
 
-static bool
-is_move(const SimOpDesc *d) /* operations that no mode changes */
-{
-    return !row_is_float(d->t[0], true) && !row_is_float(d->t[0], false);
-}
-
 /* ---- the wrapper
  * -------------------------------------------------------------------------------------------------- */
 
@@ -390,12 +384,12 @@ static void
 run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x)
 {
     const SimOpDesc *desc = r->ext->desc;
-    if (!(w->mode_cls & MODE_ODD) || is_move(desc)) {
+    if (!(w->mode_cls & MODE_ODD) || !sim_mode_matters(desc)) {
         r->fn(d, t[0], t[1], t[2], x);
         return;
     }
     uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
-    bool f32 = row_is_float(desc->t[0], true);
+    bool f32 = row_is_float(sim_type_is_float(desc->t[0]) ? desc->t[0] : desc->dt, true);
     uint32_t den = f32 ? den32 : den64, round = f32 ? w->mode & 3 : (w->mode >> 2) & 3;
     if (!(den & 1)) /* bit 0: keep subnormal sources, bit 1: keep subnormal results */
         for (uint32_t i = 0; i < desc->nsrc; i++)
