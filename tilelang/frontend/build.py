@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import types
 from typing import Any
@@ -261,9 +262,26 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     out.times |= {f"codegen_{k}": v for k, v in code.times.items() if k != "total"}
     out.times |= {"codegen": (t4 - t3) * 1e3, "total": (t4 - t0) * 1e3}
     out.times |= {f"pass_{name}": ms for name, ms, _ in pass_times}
+    if os.environ.get("TILELANG_VERIFY", "") not in ("", "0"):
+        require_clean(out)
     binary = _core.Binary(out.hsaco, code.kernel, out.params, out.slots, out.grid, out.block, out.writes, requires)
     binary.owner = out
     return binary
+
+
+def verify(built: Built) -> list[Any]:
+    """What the static verifier finds in the code object, as :class:`tilelang.sim.Finding`."""
+    from .. import sim
+
+    return sim.verify(built.hsaco, lds_bytes=built.lds)
+
+
+def require_clean(built: Built) -> None:
+    """Raises CompileError when the static verifier finds anything, warnings too: a fault of the compiler."""
+    found = verify(built)
+    if found:
+        shown = "\n".join(f"  {f}" for f in found[:8]) + (f"\n  and {len(found) - 8} more" if len(found) > 8 else "")
+        raise CompileError(f"internal error: the code of {built.name} is not sound\n{shown}", code="INTERNAL")
 
 
 def codegen() -> Any:

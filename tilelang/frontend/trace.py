@@ -39,6 +39,16 @@ BUILTINS = frozenset(
 )  # replaced by functions that know run-time values
 
 
+class Conversion(type):
+    """int, float, bool and range in a kernel: calls go to the trace, isinstance() still sees Python's type."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.call(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls.real)  # type: ignore[attr-defined]
+
+
 class Trace(ControlMixin):
     """See the mixins. `names_of_annotations` are the integers that names had in the parameter annotations."""
 
@@ -119,7 +129,10 @@ class Trace(ControlMixin):
             if isinstance(v, DimExpr):
                 out[name] = self.dim_value(v)
             elif name in BUILTINS and v is getattr(builtins, name):
-                out[name] = functools.partial(self._call_builtin, name, v)
+                known = functools.partial(self._call_builtin, name, v)
+                out[name] = (
+                    Conversion(name, (), {"call": staticmethod(known), "real": v}) if isinstance(v, type) else known
+                )
         return out
 
     def _call_builtin(self, name: str, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
