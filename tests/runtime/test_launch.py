@@ -466,3 +466,46 @@ def test_overhead(fake):
     us = min(timeit.repeat(lambda: launcher(*args), number=2000, repeat=5)) / 2000 * 1e6
     print(f"{us:.2f} us a launch")
     assert us < 25
+
+
+def test_nothing_is_unloaded_once_the_interpreter_ends(fake):
+    launcher = fake.launcher([X])
+    launcher(f16(8))
+    fake.core._at_exit()
+    del launcher
+    gc.collect()
+    assert (fake.fake.loads, fake.fake.unloads) == (1, 0)
+
+
+def test_launches_leak_nothing(fake):
+    """Reference counts and allocated blocks stay where they are, over good launches and refused ones."""
+    import sys
+
+    launcher = fake.launcher([X, ("const", "c", None, None, "", 3), ("scalar", "n", "i32", None, "", 0)])
+    x, wrong = f16(8), np.zeros(3, object)
+
+    def turn():
+        launcher(x)
+        launcher(x, 3, n=4)
+        launcher.launch((2, 1), (x,), {"n": 5})
+        launcher.bind((x,))
+        for args, error in (
+            ((wrong,), LaunchTypeError),
+            ((x, 3, "a"), LaunchTypeError),
+            ((x, 3, 1 << 40), LaunchError),
+        ):
+            try:
+                launcher(*args)
+            except error:
+                pass
+
+    for _ in range(50):
+        turn()
+    gc.collect()
+    before, counts = sys.getallocatedblocks(), [sys.getrefcount(o) for o in (x, wrong, launcher.last)]
+    for _ in range(300):
+        turn()
+    gc.collect()
+    after = sys.getallocatedblocks()
+    assert [sys.getrefcount(o) for o in (x, wrong, launcher.last)] == counts
+    assert after - before < 100, (before, after)
