@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Every kernel that a test compiles goes through the static verifier; a finding fails its compilation.
+os.environ.setdefault("TILELANG_VERIFY", "1")
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:

@@ -16,6 +16,7 @@ from . import _core, lines
 from .errors import CompileError, LaunchError, SimulatorFault
 from .frontend.base import current, running
 from .frontend.build import Built, Tracing, build, codegen, launcher_params
+from .frontend.build import verify as verify_built
 from .frontend.capture import Captures
 from .frontend.dtypes import BY_ELEM, DType, as_dtype
 from .frontend.params import Param, annotation_names, definition_frame, evaluate_annotations, parse_annotation
@@ -450,6 +451,12 @@ class CompiledKernel(Launchable):
     def times(self) -> dict[str, float]:
         """Milliseconds of the phases of the compilation."""
         return dict(self._built.times)
+
+    def verify(self) -> list[Any]:
+        """Checks the code of the specialisation last run without running it: waits, wait states, LDS, registers.
+
+        An empty list, or what is wrong as :class:`tilelang.sim.Finding`."""
+        return verify_built(self._built)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the code object to `path`, and the description of its arguments to `path` + ".json"."""

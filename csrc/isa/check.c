@@ -139,8 +139,8 @@ isa_code_decode(IsaCode *c, TlArena *a, IsaArch arch, bool wave64, const uint8_t
 /* ---- instruction mix
  * --------------------------------------------------------------------------------------------- */
 
-static bool
-loads_to_lds(const IsaInst *in)
+bool
+isa_loads_to_lds(const IsaInst *in)
 {
     return in->lds || strstr(isa_op_info(in->op)->name, "_load_lds_") != NULL;
 }
@@ -150,7 +150,7 @@ count_vmem(IsaMix *m, const IsaInst *in, uint32_t cl)
 {
     if (in->enc == ISA_SCRATCH)
         m->scratch++;
-    else if (loads_to_lds(in))
+    else if (isa_loads_to_lds(in))
         m->lds_dma++;
     else if (cl & ISA_C_LOAD)
         m->load++;
@@ -435,7 +435,7 @@ isa_use(const IsaCode *c, IsaUse *out)
         }
         out->scratch_ops += in->enc == ISA_SCRATCH;
         out->flat |= in->enc == ISA_FLAT;
-        out->lds_ops += in->enc == ISA_DS || loads_to_lds(in);
+        out->lds_ops += in->enc == ISA_DS || isa_loads_to_lds(in);
         out->calls += in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64;
         out->traps += in->op == ISA_OP_s_trap;
     }

@@ -69,10 +69,18 @@ void isa_use(const IsaCode *c, IsaUse *out);
 typedef enum IsaFaultKind {
     ISA_FAULT_WAIT,    /* a register of a load that no wait covers is read or overwritten */
     ISA_FAULT_BARRIER, /* an LDS write may still be under way at s_barrier */
-    ISA_FAULT_HAZARD   /* a wait state is missing */
+    ISA_FAULT_HAZARD,  /* a wait state is missing */
+    ISA_FAULT_EXEC     /* lanes that may be switched off take part in a cross-lane operation */
 } IsaFaultKind;
 
-enum { ISA_CHECK_WAIT = 1, ISA_CHECK_BARRIER = 2, ISA_CHECK_HAZARD = 4, ISA_CHECK_ALL = 7 };
+/* ISA_CHECK_EXEC stands apart: what it finds is legal when the program knows which lanes are on. */
+enum {
+    ISA_CHECK_WAIT = 1,
+    ISA_CHECK_BARRIER = 2,
+    ISA_CHECK_HAZARD = 4,
+    ISA_CHECK_ALL = 7,
+    ISA_CHECK_EXEC = 8
+};
 
 typedef struct IsaFault {
     IsaFaultKind kind;
@@ -85,13 +93,14 @@ typedef struct IsaFaults {
     uint32_t len, cap;
 } IsaFaults;
 
-/* The checks that are there for a chip: all on CDNA, none yet on RDNA (its counters and hazards are others).
- */
+/* The checks that are there for a chip: all on CDNA; on RDNA only ISA_CHECK_EXEC yet (its counters and
+ * hazards are others). */
 uint32_t isa_checks_of(IsaArch arch);
 
 /* Appends what is wrong by the checks of `which` that the chip has; conservative over all paths (a report
- * holds for some path through the blocks). What no path shows is not seen: LDS-DMA data and flat LDS writes
- * before a barrier, scalar values that hardware sets up, code behind an indirect branch. */
+ * holds for some path through the blocks). What no path shows is not seen: flat LDS writes before a barrier,
+ * loads straight to LDS that some wait covers but not the one before the barrier that matters, scalar values
+ * that hardware sets up, code behind an indirect branch. */
 bool isa_check(const IsaCode *c, uint32_t which, IsaFaults *out);
 
 #endif

@@ -10,7 +10,8 @@ enum { ISA_REG_A = 256, ISA_REG_S = 512, ISA_REG_SCC = 640, ISA_NREGS = 641 };
 typedef struct IsaWalk {
     const IsaCode *c;
     uint32_t which;
-    bool report; /* the final pass */
+    bool report;      /* the final pass */
+    uint8_t *covered; /* of check_wait.c: a byte an instruction, and one */
     IsaFaults *out;
 } IsaWalk;
 
@@ -27,7 +28,10 @@ typedef bool IsaStep(IsaWalk *w, void *state, uint32_t i);
 typedef bool IsaJoin(void *a, const void *b);
 bool isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join);
 
+bool isa_loads_to_lds(const IsaInst *in);
+
 bool isa_check_waits(IsaWalk *w);
 bool isa_check_hazards(IsaWalk *w);
+bool isa_check_exec(IsaWalk *w);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "isa/check_int.h"
 
-enum { MAX_AFTER = 63 };
+enum { MAX_AFTER = 63, MAX_LGKM = 15, MAX_DMA = 32, DMA_SEEN = 1, DMA_COVERED = 2 };
 
 /* Outstanding writes of one register. vm, lgkm: 0 = none, else 1 + the least number of later operations. */
 typedef struct Pend {
@@ -17,9 +17,14 @@ typedef struct Pend {
 
 typedef struct WaitState {
     Pend reg[ISA_NREGS];
+    uint8_t dma_full; /* more loads to LDS than dma[] holds: nothing is said about them */
     uint8_t smem_out; /* a scalar load is outstanding: lgkmcnt(N > 0) tells nothing */
     uint8_t ds_write; /* an LDS write is outstanding: 1 + least number of later lgkm operations */
     uint32_t ds_from;
+    struct Dma {       /* loads straight to LDS under way: the most later operations over all paths */
+        uint32_t from; /* 1 + instruction; 0 = free */
+        uint32_t after;
+    } dma[MAX_DMA];
 } WaitState;
 
 static uint8_t
@@ -43,6 +48,28 @@ join_pend(Pend *a, const Pend *b)
     return old.vm != a->vm || old.lgkm != a->lgkm || old.smem != a->smem || old.flat != a->flat;
 }
 
+/* Notes a load to LDS; says whether anything changed. */
+static bool
+dma_add(WaitState *s, uint32_t from, uint32_t after)
+{
+    struct Dma *slot = NULL;
+    for (uint32_t i = 0; i < MAX_DMA; i++) {
+        struct Dma *d = &s->dma[i];
+        if (d->from == from) {
+            bool more = after > d->after;
+            d->after = TL_MAX(after, d->after);
+            return more;
+        }
+        if (!d->from && !slot)
+            slot = d;
+    }
+    if (slot)
+        *slot = (struct Dma){from, after};
+    else
+        s->dma_full = 1;
+    return slot != NULL;
+}
+
 static bool
 join(void *into, const void *from)
 {
@@ -62,12 +89,20 @@ join(void *into, const void *from)
         a->ds_write = w;
         changed = true;
     }
+    for (uint32_t i = 0; i < MAX_DMA; i++)
+        if (b->dma[i].from)
+            changed |= dma_add(a, b->dma[i].from, b->dma[i].after);
     return changed;
 }
 
 static void
-wait_counts(WaitState *s, uint32_t vm, uint32_t lgkm)
+wait_counts(IsaWalk *w, WaitState *s, uint32_t vm, uint32_t lgkm)
 {
+    for (uint32_t i = 0; i < MAX_DMA; i++)
+        if (s->dma[i].from && s->dma[i].after >= vm) {
+            w->covered[s->dma[i].from - 1] |= DMA_COVERED;
+            s->dma[i].from = 0;
+        }
     bool tells = lgkm == 0 || !s->smem_out;
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
@@ -89,13 +124,18 @@ issue(WaitState *s, bool vm, bool lgkm)
 {
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
-        if (vm && p->vm && p->vm <= MAX_AFTER)
-            p->vm++;
+        /* the issue waits while a counter is at its most, so what is behind that many is complete */
+        if (vm && p->vm && ++p->vm > MAX_AFTER)
+            p->vm = 0;
         if (lgkm && p->lgkm && p->lgkm <= MAX_AFTER)
             p->lgkm++;
+        if (p->lgkm > MAX_LGKM && !p->smem && !s->smem_out)
+            p->lgkm = 0;
     }
     if (lgkm && s->ds_write && s->ds_write <= MAX_AFTER)
         s->ds_write++;
+    for (uint32_t i = 0; vm && i < MAX_DMA; i++)
+        s->dma[i].after += s->dma[i].from && s->dma[i].after <= MAX_AFTER;
 }
 
 /* What an instruction does to the counters. */
@@ -171,14 +211,14 @@ step(IsaWalk *w, void *state, uint32_t i)
     uint32_t cl = isa_op_info(in->op)->classes;
     if (in->op == ISA_OP_s_waitcnt) {
         uint32_t v = in->opnd[0].bits;
-        wait_counts(s, (v & 15) | (v >> 14 & 3) << 4, v >> 8 & 15);
+        wait_counts(w, s, (v & 15) | (v >> 14 & 3) << 4, v >> 8 & 15);
         return true;
     }
     Event e = event_of(in, cl);
     if (w->report && (w->which & ISA_CHECK_WAIT) && !check_operands(w, s, i, e))
         return false;
     if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
-        wait_counts(s, 0, 0); /* a callee starts by waiting for everything */
+        wait_counts(w, s, 0, 0); /* a callee starts by waiting for everything */
         return true;
     }
     if ((cl & ISA_C_BARRIER) && w->report && (w->which & ISA_CHECK_BARRIER) && s->ds_write &&
@@ -194,12 +234,37 @@ step(IsaWalk *w, void *state, uint32_t i)
         s->ds_write = 1;
         s->ds_from = i;
     }
+    if (e.vm && isa_loads_to_lds(in)) {
+        w->covered[i] |= DMA_SEEN;
+        dma_add(s, i + 1, 0);
+    }
+    w->covered[w->c->n] |= s->dma_full;
     mark_results(s, in, i, e);
+    return true;
+}
+
+/* Loads to LDS whose data nobody may ever read: no path has a wait for them. */
+static bool
+report_dma(IsaWalk *w)
+{
+    const IsaCode *c = w->c;
+    uint32_t reader = UINT32_MAX;
+    for (uint32_t i = 0; i < c->n && reader == UINT32_MAX; i++)
+        if (c->inst[i].enc == ISA_DS && (isa_op_info(c->inst[i].op)->classes & ISA_C_LOAD))
+            reader = i;
+    for (uint32_t i = 0; i < c->n && reader != UINT32_MAX && !w->covered[c->n]; i++)
+        if (w->covered[i] == DMA_SEEN &&
+            !isa_fault(w, ISA_FAULT_BARRIER, reader, i, UINT32_MAX,
+                       "LDS is read, but no wait covers the load to LDS", "at", 0))
+            return false;
     return true;
 }
 
 bool
 isa_check_waits(IsaWalk *w)
 {
-    return isa_walk(w, sizeof(WaitState), step, join);
+    if (!(w->covered = TL_NEW_N(w->c->arena, uint8_t, w->c->n + 1)) ||
+        !isa_walk(w, sizeof(WaitState), step, join))
+        return false;
+    return !(w->which & ISA_CHECK_BARRIER) || report_dma(w);
 }

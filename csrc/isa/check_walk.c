@@ -134,7 +134,7 @@ isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
 uint32_t
 isa_checks_of(IsaArch arch)
 {
-    return arch <= ISA_GFX950 ? ISA_CHECK_ALL : 0;
+    return arch <= ISA_GFX950 ? ISA_CHECK_ALL | ISA_CHECK_EXEC : ISA_CHECK_EXEC;
 }
 
 bool
@@ -147,5 +147,7 @@ isa_check(const IsaCode *c, uint32_t which, IsaFaults *out)
         return true;
     if ((which & (ISA_CHECK_WAIT | ISA_CHECK_BARRIER)) && !isa_check_waits(&w))
         return false;
-    return !(which & ISA_CHECK_HAZARD) || isa_check_hazards(&w);
+    if ((which & ISA_CHECK_HAZARD) && !isa_check_hazards(&w))
+        return false;
+    return !(which & ISA_CHECK_EXEC) || isa_check_exec(&w);
 }

@@ -91,7 +91,7 @@ print_loops(Dump *d, const IsaCode *c)
 static int
 check_code(Dump *d, Bytes b)
 {
-    static const char *const kinds[] = {"wait", "barrier", "hazard"};
+    static const char *const kinds[] = {"wait", "barrier", "hazard", "exec"};
     IsaCode c;
     const char *why;
     uint32_t bad;
@@ -114,7 +114,7 @@ check_code(Dump *d, Bytes b)
         fprintf(stderr, "isadump: out of memory\n");
         return 1;
     }
-    if (!isa_checks_of(d->arch))
+    if (!(isa_checks_of(d->arch) & ISA_CHECK_ALL))
         printf("checks: none for %s\n", isa_arch_name(d->arch));
     for (uint32_t i = 0; i < faults.len; i++)
         printf("%s: %s\n", kinds[faults.data[i].kind], faults.data[i].text);

@@ -13,10 +13,12 @@ from tilelang.errors import SimulatorFault
 from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report
 from tilelang.sim._execute import execute
 from tilelang.sim._native import library_path
+from tilelang.sim._verify import Finding, verify
 
 __all__ = [
     "Device",
     "DeviceMemory",
+    "Finding",
     "Kernel",
     "KernelArg",
     "Module",
@@ -25,6 +27,7 @@ __all__ = [
     "execute",
     "libdir",
     "library_path",
+    "verify",
 ]
 
 

@@ -1,0 +1,65 @@
+"""The static verifier: what can be told from a code object without running it."""
+
+from __future__ import annotations
+
+import ctypes as C
+import json
+import os
+from dataclasses import dataclass
+
+from tilelang.sim import _native as nat
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault of finished code.
+
+    kind: "wait" (a register of a load is used before its wait), "barrier" (LDS data may be under way at a barrier, or
+    no wait covers a load to LDS), "hazard" (a wait state is missing), "exec" (lanes that may be off take part in a
+    cross-lane operation), "lds", "registers", "scratch" (the descriptor does not give what the code uses), "illegal"
+    (an instruction that is not known). severity: "error", or "warning" for what is legal in some programs ("exec").
+    ``pc`` and ``other_pc`` (the producer's) are bytes from the first instruction of ``kernel``; ``line`` is
+    "file:line" where the code object has line tables."""
+
+    kind: str
+    severity: str
+    kernel: str
+    message: str
+    pc: int | None
+    text: str
+    line: str | None
+    other_pc: int | None = None
+    other_text: str = ""
+    other_line: str | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.pc is None else f" at +0x{self.pc:x}"
+        where = f" ({self.line})" if self.line else ""
+        return f"{self.kind}: {self.kernel}{at}{where}: {self.message}"
+
+
+def verify(source: str | os.PathLike[str] | bytes, *, lds_bytes: int | None = None) -> list[Finding]:
+    """Checks every function of a code object (a path, or its bytes) and every kernel descriptor; runs nothing.
+
+    Waits, barriers and wait states are checked on gfx90a, gfx942 and gfx950; the rest on all chips. ``lds_bytes`` is
+    the LDS that launches give (static and dynamic); LDS offsets are checked only when it is known. Raises ValueError
+    when the file is no code object of a chip known here."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+    else:
+        with open(source, "rb") as f:
+            data = f.read()
+    lib = nat.library()
+    lib.tlsim_verify.restype = C.c_void_p
+    lib.tlsim_verify.argtypes = [C.c_char_p, C.c_uint64, C.c_int64, C.c_char_p, C.c_size_t]
+    lib.tlsim_text_free.restype = None
+    lib.tlsim_text_free.argtypes = [C.c_void_p]
+    why = C.create_string_buffer(512)
+    raw = lib.tlsim_verify(data, len(data), -1 if lds_bytes is None else lds_bytes, why, len(why))
+    if not raw:
+        raise ValueError(f"cannot load the code object: {why.value.decode(errors='replace')}")
+    try:
+        rows = json.loads(C.string_at(raw).decode())
+    finally:
+        lib.tlsim_text_free(raw)
+    return [Finding(**row) for row in rows]
