@@ -196,8 +196,14 @@ class Engine:
             return recent[1]
         with self.lock:
             found = self.launchers.get((key, given_grid))
-            if found is None:
-                found = self.launchers[key, given_grid] = self.make(given_grid, None)
+            while found is None:
+                made = self.make(given_grid, None)
+                now = self.captures.current()
+                if now == key:  # what was captured for it is what the key says
+                    found = self.launchers[key, given_grid] = made
+                else:
+                    key = now
+                    found = self.launchers.get((key, given_grid))
             if not given_grid:
                 self.recent = (key, found)
             return found

@@ -219,18 +219,17 @@ class Captures:
         self.override = override
         self.annotated = annotated  # names in the annotations and the values they had
         self.params = params
-        self.reads: list[Read] | None = None
-        self.key: Any = None
+        self.found: tuple[list[Read], Any] | None = None  # where values were read, and the key they made
 
     def current(self) -> Any:
         """The key of the captured values as they are now. CompileError for what cannot be captured."""
-        reads = self.reads
-        if reads is not None:
-            for getter, a, b, v in reads:
+        found = self.found
+        if found is not None:
+            for getter, a, b, v in found[0]:
                 if getter(a, b) is not v:
                     break
             else:
-                return self.key
+                return found[1]
         return self._make()
 
     def _make(self) -> Any:
@@ -249,9 +248,9 @@ class Captures:
             v = maker.read(dict.get, fn.__globals__, name)
             if isinstance(v, int):
                 key.append((name, v))
-        self.key = tuple(key)
-        self.reads = maker.reads
-        return self.key
+        done = tuple(key)
+        self.found = (maker.reads, done)
+        return done
 
     def _check_annotated(self, name: str, v: Any) -> None:
         if name not in self.annotated or name in self.params:
