@@ -1,6 +1,7 @@
 /* code.c - decode-once records: one per dword of code, made on first execution; operand resolution for
  * builders. */
 #include "sim/core.h"
+#include "sim/cover.h"
 
 const SimOpDesc sim_kern_desc[K_COUNT] = {
 #define KERN(name, nsrc, dt, ta, tb, tc, flags, ...)                                                         \
@@ -68,6 +69,7 @@ sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uin
     tl_map_init(&c->const_map, &c->arena);
     c->arch = arch;
     c->wave64 = wave64;
+    c->cover = sim_cover_open();
     c->base = base;
     c->size = size & ~UINT64_C(3);
     c->nrec = (uint32_t)(c->size / 4) + 1; /* one more: running off the end */
@@ -96,6 +98,7 @@ sim_code_free(SimCode *c)
     if (!c)
         return;
     TlAlloc a = c->alloc;
+    sim_cover_close(c->cover);
     for (uint32_t m = 0; m < MODE_CLASSES; m++)
         if (c->recs[m])
             a.realloc(a.self, c->recs[m], sizeof(SimRec) * c->nrec, 0);
@@ -305,6 +308,8 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
                 n.p = b.failed ? "out of memory while decoding" : NULL;
             } else {
                 sim_chk_prepare(&b);
+                if (c->cover >= 0)
+                    sim_cover_note(c->cover, c->arch, c->wave64, b.in);
                 if (cls & MODE_IDX)
                     sim_build_indexed(&b);
             }

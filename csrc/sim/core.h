@@ -218,6 +218,7 @@ struct SimCode {
     uint32_t nconst;
     uint32_t *op_index; /* isa op -> 1 + index of the body table */
     int lock;
+    int cover; /* file of TILELANG_SIM_COVERAGE, -1 = none */
     const SimHostOps *host;
     TlMap const_map;
 };

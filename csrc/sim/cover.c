@@ -1,0 +1,39 @@
+/* cover.c - which instructions ran: with TILELANG_SIM_COVERAGE=file every instruction that is decoded for its
+ * first execution adds a line "chip, wave size, text" (tabs between) to the file. tools/isa/coverage.py reads
+ * it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "sim/cover.h"
+
+int
+sim_cover_open(void)
+{
+    const char *path = getenv("TILELANG_SIM_COVERAGE");
+    return path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+}
+
+void
+sim_cover_note(int fd, IsaArch arch, bool wave64, const IsaInst *in)
+{
+    TlArena a;
+    TlText t;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    tl_text_printf(&t, "%s\t%d\t", isa_arch_name(arch), wave64 ? 64 : 32);
+    isa_print(arch, wave64, in, &t);
+    tl_text_puts(&t, "\n");
+    if (!t.failed && write(fd, t.data, t.len) < 0)
+        t.failed = true; /* a report that cannot be written is no fault of the program */
+    tl_arena_free(&a);
+}
+
+void
+sim_cover_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
