@@ -159,20 +159,23 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
 {
     uint64_t l = 0, h = 0;
     ptrdiff_t k = d - sim_kern_desc;
+    const IsaInst *in = &r->ext->in; /* packed f32: each half of the result names its half of the source */
+    bool pk = k == K_v_pk_add_f32 || k == K_v_pk_mul_f32 || k == K_v_pk_fma_f32;
     for (uint32_t i = 0; i < d->nsrc; i++) {
         SimSrc s = r->src[i];
         bool wide = sim_type_is64(d->t[i]);
-        if (!wide || s.kind != SRC_V) {
+        uint32_t from_lo = pk && (in->op_sel >> i & 1), from_hi = !pk || (in->op_sel_hi >> i & 1);
+        if (wide && s.kind == SRC_V) {
+            l |= w->chk->vp[s.idx + from_lo];
+            h |= w->chk->vp[s.idx + from_hi];
+        } else if (pk && s.kind == SRC_S64) {
+            l |= w->chk->sp[s.idx + from_lo] ? ~UINT64_C(0) : 0;
+            h |= w->chk->sp[s.idx + from_hi] ? ~UINT64_C(0) : 0;
+        } else {
             uint64_t p = source_poison(w, s, 1);
             l |= p;
             h |= p;
-            continue;
         }
-        const IsaInst *in =
-            &r->ext->in; /* packed f32: each half of the result names its half of the source */
-        bool pk = k == K_v_pk_add_f32 || k == K_v_pk_mul_f32 || k == K_v_pk_fma_f32;
-        l |= w->chk->vp[s.idx + (pk && (in->op_sel >> i & 1))];
-        h |= w->chk->vp[s.idx + (!pk || (in->op_sel_hi >> i & 1))];
     }
     switch (k) {
     case K_v_mad_u64_u32:
@@ -327,7 +330,7 @@ mfma_poison(SimWave *w, const SimRec *r, const SimExt *x)
         pc[k] = m->sparse ? c->vp[r->dst + k] : s.kind == SRC_V ? c->vp[s.idx + k] : source_poison(w, s, 1);
     }
     pa |= pi;
-    if (m->type == MT_F64 || x->in.cbsz || x->in.blgp) {
+    if (m->type == MT_F64 || (m->type != MT_F8F6F4 && (x->in.cbsz || x->in.blgp))) {
         uint64_t any = pa | pb ? ~UINT64_C(0) : 0;
         for (uint32_t k = 0; k < m->nd; k++)
             set_vp(c, r->dst + k, any | pc[k]);
@@ -383,6 +386,15 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
         set_vp(c, b, (pb & ~exec) | (pa & exec));
         break;
     }
+    case POI_PERMSWAP: {
+        uint32_t a = r->dst, b = r->src[0].idx, n = r->aux;
+        uint64_t even = n == 16 ? UINT64_C(0x0000ffff0000ffff) : UINT64_C(0xffffffff),
+                 on = exec & (exec >> n) & even;
+        uint64_t pa = c->vp[a], pb = c->vp[b];
+        set_vp(c, a, (pa & ~(on << n)) | (pb & on) << n);
+        set_vp(c, b, (pb & ~on) | ((pa >> n) & on));
+        break;
+    }
     default:
         break;
     }
@@ -409,6 +421,7 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_READFIRST:
     case POI_WRITELANE:
     case POI_SWAP:
+    case POI_PERMSWAP:
         lane_poison(w, r, x);
         break;
     case POI_MFMA:
