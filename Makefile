@@ -15,7 +15,7 @@ PY := $(VENV)/bin/python
 APT_PACKAGES := llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
 APT_TEST_PACKAGES := llvm-22 clang-format-22
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-export TILELANG_JOBS ?= 2
+export TILELANG_JOBS ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 TORCH_STAMP := $(VENV)/.stamp-torch-$(subst /,_,$(subst =,_,$(TORCH)))

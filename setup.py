@@ -11,7 +11,7 @@ What comes out (in place, or copied into the wheel):
 Use: ``pip install .``, ``pip install -e .[test]``, or for some parts
 ``python setup.py build_ninja --only core,llvm,sim,tools,testlib``.
 Environment: ``LLVM_CONFIG`` (another LLVM), ``CC``, ``CXX``, ``TILELANG_SANITIZE=address,undefined`` (into
-build-asan/), ``TILELANG_JOBS`` (default 2), ``TILELANG_CFLAGS`` (appended).
+build-asan/), ``TILELANG_JOBS`` (default: the cores), ``TILELANG_CFLAGS`` (appended).
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class NinjaFile:
             text = "\n".join(self.lines) + "\n"
             if not path.exists() or path.read_text() != text:
                 path.write_text(text)
-            jobs = os.environ.get("TILELANG_JOBS", "2")
+            jobs = os.environ.get("TILELANG_JOBS") or str(len(os.sched_getaffinity(0)))
             cmd = [ninja_path(), "-C", str(ROOT), "-f", str(path), "-j", jobs, "-k", "0"]
             if verbose:
                 cmd.append("-v")
