@@ -93,8 +93,7 @@ collect_block(Gr *g, TlBlock b, TlOp nest, uint32_t axes)
             if (!collect_block(g, n.region[0], nest, inner))
                 return false;
         } else if (n.code == TL_OP_if) {
-            gr_fail(g, n.loc, TL_E_UNSUPPORTED, "if inside a grid loop is not supported yet");
-            return tl_hint(g->diag, "use a conditional expression or tl.where on the value");
+            gr_serial(g, o, "a branch stands inside a grid loop");
         } else if (n.nregion) {
             gr_serial(g, o, "a loop with its own order stands inside a grid loop");
         } else if (n.code != TL_OP_element && n.code != TL_OP_yield && !(traits & TL_T_PURE)) {

@@ -261,6 +261,8 @@ build_access(Gr *g, TlOpcode code, TlVal buf, TlVal value, const Slice *s, TlTyp
 {
     TlVal in[2 + 2 * TL_MAX_RANK];
     uint32_t n = 0;
+    if (!value && !type)
+        return 0; /* no memory for the type */
     in[n++] = buf;
     if (value)
         in[n++] = value;

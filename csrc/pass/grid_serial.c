@@ -71,6 +71,8 @@ access_op(Serial *s, TlOpcode code, TlOp o, uint32_t first, TlVal value, TlType 
     TlVal in[2 + TL_MAX_RANK];
     char dims[TL_MAX_RANK + 1] = {0};
     uint32_t k = 0;
+    if (!value && !type)
+        return 0; /* no memory for the type */
     in[k++] = n.in[0];
     if (value)
         in[k++] = value;
@@ -152,23 +154,49 @@ grid(Serial *s, TlOp o, uint32_t level)
     return tl_map_put(&s->vals, arg, f.iv) && grid(s, o, level + 1) && gr_for_end(g, &f, NULL, 0);
 }
 
-/* Any other operation with regions: the same one around serial code. */
+/* The yield of an `if`: its values, then for each whether it is valid. Of a loop: a value that is invalid
+ * leaves the carried one alone. */
+static bool
+yield_of(Serial *s, TlOp y, TlOp parent)
+{
+    Gr *g = s->g;
+    const TlOpNode n = *tl_opn(g->ir, y);
+    const TlOpNode p = *tl_opn(g->ir, parent);
+    TlType i1 = tl_type_scalar(g->ir, TL_ELEM_I1);
+    TlVal *in = TL_NEW_N(g->arena, TlVal, 2 * n.nin + 1);
+    for (uint32_t i = 0; in && i < n.nin; i++) {
+        uint64_t c = 0;
+        bool known = tl_map_get(&s->valid, n.in[i], &c);
+        in[i] = now(s, n.in[i]);
+        if (p.code == TL_OP_if) {
+            in[n.nin + i] = known ? (TlVal)c : tl_const_int(&g->b, i1, 1);
+        } else if (known && p.code == TL_OP_for) {
+            TlVal old = now(s, tl_blockn(g->ir, n.block)->args.data[1 + i]);
+            in[i] = tl_build1t(&g->b, TL_OP_select, tl_valn(g->ir, old)->type, 3, (TlVal)c, in[i], old);
+        }
+    }
+    return in && tl_build(&g->b, n.code, in, p.code == TL_OP_if ? 2 * n.nin : n.nin, NULL, 0);
+}
+
+/* Any other operation with regions: the same one around serial code. An `if` also gives the validity of its
+ * results. */
 static bool
 regions(Serial *s, TlOp o)
 {
     Gr *g = s->g;
     const TlOpNode n = *tl_opn(g->ir, o);
+    uint32_t nres = n.code == TL_OP_if ? 2 * n.nres : n.nres;
     TlVal *in = TL_NEW_N(g->arena, TlVal, n.nin + 1);
-    TlType *ty = TL_NEW_N(g->arena, TlType, n.nres + 1);
+    TlType *ty = TL_NEW_N(g->arena, TlType, nres + 1);
     if (!in || !ty)
         return false;
     for (uint32_t i = 0; i < n.nin; i++)
         in[i] = now(s, n.in[i]);
-    for (uint32_t i = 0; i < n.nres; i++)
-        ty[i] = tl_valn(g->ir, n.res[i])->type;
+    for (uint32_t i = 0; i < nres; i++)
+        ty[i] = i < n.nres ? tl_valn(g->ir, n.res[i])->type : tl_type_scalar(g->ir, TL_ELEM_I1);
     if (n.code == TL_OP_if && valid_of(s, o, 0))
         in[0] = both(s, valid_of(s, o, 0), in[0]); /* an invalid condition is False */
-    TlOp r = tl_build(&g->b, n.code, in, n.nin, ty, n.nres);
+    TlOp r = tl_build(&g->b, n.code, in, n.nin, ty, nres);
     TlBuilder outer = g->b;
     for (uint32_t i = 0; r && i < n.nregion; i++) {
         TlBlock b = tl_block_new(g->ir, g->k, r);
@@ -185,7 +213,8 @@ regions(Serial *s, TlOp o)
     }
     g->b = outer;
     for (uint32_t i = 0; r && i < n.nres; i++)
-        if (!tl_map_put(&s->vals, n.res[i], tl_result(g->ir, r, i)))
+        if (!tl_map_put(&s->vals, n.res[i], tl_result(g->ir, r, i)) ||
+            (n.code == TL_OP_if && !tl_map_put(&s->valid, n.res[i], tl_result(g->ir, r, n.nres + i))))
             return false;
     return r != 0;
 }
@@ -213,7 +242,9 @@ block(Serial *s, TlBlock from)
         g->b.loc = n.loc;
         if (n.code == TL_OP_yield && p && tl_opn(g->ir, p)->code == TL_OP_grid)
             continue;
-        if (n.code == TL_OP_element)
+        if (n.code == TL_OP_yield && p)
+            ok = yield_of(s, o, p);
+        else if (n.code == TL_OP_element)
             ok = element(s, o);
         else if (n.code == TL_OP_set_element || n.code == TL_OP_acc_element)
             ok = statement(s, o);
