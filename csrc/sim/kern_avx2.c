@@ -3,7 +3,7 @@
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2")
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
 #define SIM_LEVEL_AVX2 1
-#define KERN_TABLE kern_table_avx2
+#define KERN_TABLE     kern_table_avx2
 #include "sim/core.h"
 #include "sim/kern.inc"
 #include "sim/mma.inc"

@@ -1,7 +1,7 @@
 /* kern_base.c - VALU kernels and matrix loops built for one host level (base); chosen at run time. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
 #define SIM_LEVEL_BASE 1
-#define KERN_TABLE kern_table_base
+#define KERN_TABLE     kern_table_base
 #include "sim/core.h"
 #include "sim/kern.inc"
 #include "sim/mma.inc"
