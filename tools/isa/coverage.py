@@ -1,0 +1,218 @@
+"""Makes docs/isa-coverage.md: for each chip a row for each (mnemonic, encoding), and which test runs and compares it.
+
+Rows come from the decoder's tables: every opcode of every family is encoded in every form that the chip has (the
+decoder is held against LLVM's by tests/isa). `names` asks LLVM's assembler for its mnemonics and tells those without a
+row. What ran comes from the simulator's own record (TILELANG_SIM_COVERAGE) of the tests in COMPARING, all of which
+compare results with values that do not come from the simulator.
+
+    python tools/isa/coverage.py run          runs those tests, writes docs/isa-coverage.md (minutes)
+    python tools/isa/coverage.py missing ARCH prints what no test reaches
+    python tools/isa/coverage.py names ARCH   LLVM's mnemonics that have no row
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/isa"))
+import isalib  # noqa: E402
+
+REPORT = ROOT / "docs/isa-coverage.md"
+COMPARING = [
+    "tests/sim/test_sim_vectors.py",
+    "tests/sim/test_exec_mfma.py",
+    "tests/sim/test_isa_more.py",
+    "tests/sim/test_sim_oracle.py::test_kernel",
+    "tests/codegen/test_semantics.py",
+    "tests/numeric/test_matmul.py",
+]
+# Nothing that occurs in compute kernels: export, interpolation, images, data of GDS (not GWS), thread traces.
+NOT_COMPUTE = re.compile(
+    r"(exp$|export|v_interp_|image_|ds_ordered_count|lds_direct_load|lds_param_load|ds_direct_load|ds_param_load"
+    r"|s_ttracedata|s_endpgm_ordered_ps_done|s_set_gs|ds_bvh_|v_cubeid|v_cubesc|v_cubetc|v_cubema)"
+)
+VOP = ("VOP1", "VOP2", "VOPC")
+Key = tuple[str, str]
+
+
+@functools.cache
+def families(arch: str) -> dict[str, str]:
+    """Mnemonic -> encoding family, from the decoder's table."""
+    out: dict[str, str] = {}
+    for line in (ROOT / f"csrc/isa/isa_{arch}.def").read_text().splitlines():
+        m = re.match(r"ISA_ROW\((\w+), \d+, \w+, (\w+),", line)
+        if m and (m[2] not in out or m[1] in VOP):
+            out[m[2]] = m[1]
+    return out
+
+
+def keys(arch: str, text: str) -> list[Key]:
+    """The rows that an instruction's text belongs to: one, or two for a pair issued together."""
+    if " :: " in text:
+        x, y = text.split(" :: ")
+        return [(x.split()[0], "vopd x"), (y.split()[0], "vopd y")]
+    name = text.split()[0]
+    m = re.match(r"(.*?)(_e64_dpp|_e32|_e64|_sdwa|_dpp)?$", name)
+    assert m
+    enc = m[2][1:] if m[2] else families(arch).get(name, "?").lower()
+    if "dpp8:" in text:
+        enc += "8"
+    if enc in ("mubuf", "global") and re.search(r" lds\b", text):
+        enc += " lds"
+    return [(m[1], enc)]
+
+
+def samples(arch: str, fam: str, op: int, rnd: random.Random) -> list[str]:
+    """Encodings of one opcode, every form among them."""
+    n = {"VOPD": 4000, "MUBUF": 60, "FLAT": 40, "MTBUF": 30}.get(fam, 40)
+    out = [isalib.encoding(rnd, arch, fam, op) for _ in range(n)]
+    if fam in VOP or fam in ("VOP3", "VOP3P"):
+        for code in [isalib.encoding(rnd, arch, fam, op) for _ in range(60)]:
+            w = bytearray.fromhex(code)
+            form = rnd.choice([0xF9, 0xFA, 0xE9, 0xEA, 0x02])
+            if fam in VOP:
+                at = 0
+                w[1] &= 0xFE
+            else:
+                at = 4
+                w[5] &= 0xFE
+            w[at] = form
+            if form != 0x02:  # DPP or SDWA word: plain registers, all lanes, whole dwords
+                ctrl = {0xFA: 0xFF00001B, 0xF9: 0x06060600}.get(form, 0x00FAC688)
+                w[at + 4 : at + 8] = (ctrl | 1).to_bytes(4, "little")
+            out.append(w.hex())
+    return out
+
+
+def rows(exe: Path, arch: str) -> dict[Key, str]:
+    """Every (mnemonic, encoding) of a chip with the hex of one example."""
+    rnd = random.Random(1)
+    lines = [c for fam, ops in isalib.opcodes(arch).items() for op in ops for c in samples(arch, fam, op, rnd)]
+    out: dict[Key, str] = {}
+    for code, answer in zip(lines, isalib.isadump(exe, arch, lines), strict=True):
+        size, text = answer.split("\t", 1)
+        if size == "INVALID":
+            continue
+        for key in keys(arch, text):
+            out.setdefault(key, code[: 2 * int(size)])
+    for name, fam in families(arch).items():
+        if fam == "VOP3PX":
+            out.setdefault((name, "vop3px"), "")
+    return out
+
+
+def run_tests(tests: list[str]) -> dict[str, dict[Key, str]]:
+    """Chip -> row -> the first test that ran it."""
+    out: dict[str, dict[Key, str]] = defaultdict(dict)
+    with tempfile.TemporaryDirectory() as tmp:
+        result = Path(tmp) / "out.jsonl"
+        env = {**os.environ, "COVER_OUT": str(result), "PYTHONPATH": str(ROOT / "tools/isa")}
+        there = [t for t in tests if (ROOT / t.split("::")[0]).exists()]
+        cmd = [sys.executable, "-m", "pytest", "-q", "-p", "cover_plugin", "-p", "no:cacheprovider", *there]
+        subprocess.run(cmd, cwd=ROOT, env=env, check=False)
+        for line in result.read_text().splitlines():
+            entry = json.loads(line)
+            test = re.sub(r"\[.*", "", entry["test"]).removeprefix("tests/")
+            for arch, _, text in entry["ran"]:
+                for key in keys(arch, text):
+                    out[arch].setdefault(key, test)
+    return out
+
+
+def status(key: Key, ran: dict[Key, str]) -> tuple[str, str]:
+    """(status, test) of a row."""
+    if key in ran:
+        return "done", ran[key]
+    return ("not for compute", "") if NOT_COMPUTE.match(key[0]) else ("missing", "")
+
+
+def report(exe: Path, ran: dict[str, dict[Key, str]]) -> str:
+    """The whole page."""
+    head = [
+        "# Instruction coverage",
+        "",
+        "Generated by `python tools/isa/coverage.py run`; do not edit. A row is *done* when the named test executes",
+        "the instruction in that encoding on the simulator and compares the result with values from elsewhere (one",
+        "test is named of possibly many); *not for compute* are export, interpolation, images and the data of GDS.",
+        "",
+        "| chip | rows | done | not for compute | missing |",
+        "|---|---|---|---|---|",
+    ]
+    body = []
+    for arch in isalib.ARCHS:
+        found = rows(exe, arch)
+        states = {k: status(k, ran.get(arch, {})) for k in sorted(found)}
+        n = Counter(s for s, _ in states.values())
+        head.append(f"| {arch} | {len(found)} | {n['done']} | {n['not for compute']} | {n['missing']} |")
+        body += ["", f"## {arch}", "", "| mnemonic | encoding | status | test |", "|---|---|---|---|"]
+        body += [f"| {m} | {e} | {s} | {t} |" for (m, e), (s, t) in states.items()]
+    return "\n".join(head + body) + "\n"
+
+
+def read_report(arch: str) -> dict[Key, tuple[str, str]]:
+    """The rows of one chip in the committed page."""
+    out: dict[Key, tuple[str, str]] = {}
+    here = False
+    for line in REPORT.read_text().splitlines():
+        if line.startswith("## "):
+            here = line == f"## {arch}"
+        elif here and line.startswith("| ") and not line.startswith("| mnemonic"):
+            name, enc, state, test = (x.strip() for x in line.strip("|").split("|"))
+            out[name, enc] = (state, test)
+    return out
+
+
+# ---- LLVM's names -------------------------------------------------------------------------------------------------
+
+
+def llvm_names(arch: str) -> set[str]:
+    """Mnemonics that LLVM's assembler has for the chip, found from the names of its opcodes."""
+    libs = subprocess.run(["llvm-config-22", "--libdir"], check=True, capture_output=True, text=True).stdout.strip()
+    data = max(Path(libs).glob("libLLVM*.so*"), key=lambda p: p.stat().st_size).read_bytes()
+    names = re.findall(rb"(?<=\0)(?:V|S|DS|FLAT|GLOBAL|SCRATCH|BUFFER|TBUFFER|IMAGE|EXP|LDS)_[A-Za-z0-9_]+(?=\0)", data)
+    words: set[str] = set()
+    for raw in names:
+        parts = re.sub(r"_(e32|e64|sdwa|dpp8?|gfx\w+|vi|ci|si)\b.*", "", raw.decode(), flags=re.I).lower().split("_")
+        words |= {"_".join(parts[:n]) for n in range(2, len(parts) + 1)}
+    todo = sorted(w for w in words if not re.search(r"_(e32|e64|dpp|dpp8|sdwa)$", w))
+    cmd = ["llvm-mc-22", "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-o", "/dev/null"]
+    answer = subprocess.run(cmd, input="\n".join(todo) + "\n", capture_output=True, text=True).stderr
+    bad = set()
+    for m in re.finditer(r"<stdin>:(\d+):\d+: error: (.*)", answer):
+        if "invalid instruction" in m[2] or "not supported on this GPU" in m[2]:
+            bad.add(todo[int(m[1]) - 1])
+    return set(todo) - bad
+
+
+def main(argv: list[str]) -> int:
+    if not argv or argv[0] not in ("run", "missing", "names"):
+        print(__doc__)
+        return 2
+    with tempfile.TemporaryDirectory() as tmp:
+        exe = isalib.build_isadump(Path(tmp))
+        if argv[0] == "run":
+            REPORT.write_text(report(exe, run_tests(COMPARING)))
+            print("\n".join(REPORT.read_text().splitlines()[8:15]))
+            return 0
+        if argv[0] == "missing":
+            print("\n".join(f"{m} {e}" for (m, e), (s, _) in read_report(argv[1]).items() if s == "missing"))
+            return 0
+        have = {m for m, _ in rows(exe, argv[1])}
+        names = llvm_names(argv[1])
+        print(f"{argv[1]}: {len(names)} mnemonics, {len(names & have)} with rows; without:")
+        print(" ".join(sorted(names - have)))
+        return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
