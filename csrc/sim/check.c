@@ -273,6 +273,17 @@ own_kind_of(const SimExt *x)
                                 : PEND_NONE;
 }
 
+/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one more
+ * until the oldest is back, so what has that many younger ones behind it is complete without a wait. */
+static void
+saturate(SimChk *c)
+{
+    if (c->vm_issued - c->vm_done > 63)
+        c->vm_done = c->vm_issued - 63;
+    if (c->lds_issued - c->lds_done > 15)
+        c->lds_done = c->lds_issued - 15;
+}
+
 /* New results on their way; after the body ran. */
 static void
 mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
@@ -305,6 +316,7 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
     } else {
         return;
     }
+    saturate(c);
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
             c->vflag[row] |= VF_PEND;

@@ -211,6 +211,10 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
         any |= src[i];
     }
     uint64_t sel = mask_poison(w, r->src[3]);
+    bool halves = r->ndst == 2 && d && x->in.form != ISA_DPP;
+    uint64_t lo = UINT64_MAX, hi = UINT64_MAX; /* before a carry-out overwrites a source */
+    if (halves)
+        halves_poison(w, r, d, &lo, &hi);
     switch ((PoisonRule)x->poison) {
     case POI_SELECT: {
         uint64_t m = s64(w, r->src[3]);
@@ -234,9 +238,8 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     default:
         break;
     }
-    uint64_t lo = any, hi = any;
-    if (r->ndst == 2 && d && x->in.form != ISA_DPP)
-        halves_poison(w, r, d, &lo, &hi);
+    lo &= any; /* the halves know it no worse than the whole */
+    hi &= any;
     set_vp(c, r->dst, (c->vp[r->dst] & ~wr) | (lo & wr));
     if (r->ndst == 2)
         set_vp(c, r->dst + 1u, (c->vp[r->dst + 1u] & ~wr) | (hi & wr));
