@@ -128,8 +128,10 @@ elementwise(Ev *e, TlOp o)
     EvTile *t = ev_tile_new(e, to, rt->rank, rt->shape, mask);
     if (!t)
         return false;
+    t->free = true;
     for (uint32_t i = 0; i < n->nin; i++) {
         const EvTile *x = ev_in(e, o, i)->tile; /* NULL: the scalar condition of a select */
+        t->free &= !x || x->free;
         for (uint32_t d = 0; x && d < t->rank; d++) {
             t->lo[d] = TL_MAX(t->lo[d], x->lo[d]);
             t->hi[d] = TL_MIN(t->hi[d], x->hi[d]);
@@ -159,6 +161,8 @@ constant(Ev *e, TlOp o)
     EvTile *t = ev_tile_new(e, elem, rt->rank, rt->shape, false);
     for (int64_t k = 0; t && k < t->n; k++)
         t->v[k] = v;
+    if (t)
+        t->free = true;
     return ev_give(e, o, t);
 }
 

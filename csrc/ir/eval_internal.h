@@ -12,6 +12,7 @@ typedef struct EvTile { /* a value; shared by reference count, never changed onc
     int64_t shape[TL_MAX_RANK], n;
     int64_t lo[TL_MAX_RANK], hi[TL_MAX_RANK];
     uint8_t *mask; /* NULL: the whole box is valid; else a byte an element */
+    bool free;     /* a constant or made of such alone: values everywhere, no extent of its own */
     TlNum *v;
     size_t bytes; /* of the one block that all this is */
 } EvTile;

@@ -357,6 +357,7 @@ rearrange(Ev *e, TlOp o, FromFn fn)
     } while (ev_next(t->rank, t->shape, at));
     if (all)
         t->mask = NULL;
+    t->free = x->free;
     return ev_give(e, o, t);
 }
 
@@ -436,6 +437,8 @@ op_make(Ev *e, TlOp o) /* arange, splat */
     int64_t start = tl_attr_int(e->ir, o, "start", 0);
     for (int64_t k = 0; t && k < t->n; k++)
         t->v[k] = range ? (TlNum){.i = tl_int_wrap(rt->elem, start + k)} : ev_in(e, o, 0)->num;
+    if (t)
+        t->free = true;
     return ev_give(e, o, t);
 }
 
@@ -595,12 +598,9 @@ op_dot(Ev *e, TlOp o)
         }
         for (int64_t i = 0; i < c->n / (M * N); i++)
             multiply(c->elem, a->v + i * M * K, b->v + i * K * N, c->v + i * M * N, M, N, K);
-        TlOp d = tl_valn(e->ir, tl_opn(e->ir, o)->in[2])->def;
-        if (d && tl_opn(e->ir, d)->code == TL_OP_const) { /* a product of its own: as long as its operands */
-            c->lo[r - 2] = a->lo[r - 2];
-            c->hi[r - 2] = a->hi[r - 2];
-            c->lo[r - 1] = b->lo[r - 1];
-            c->hi[r - 1] = b->hi[r - 1];
+        for (uint32_t d = 0; acc->free && d < r; d++) { /* it takes the extent of what is accumulated */
+            c->lo[d] = d == r - 1 ? b->lo[d] : a->lo[d];
+            c->hi[d] = d == r - 1 ? b->hi[d] : a->hi[d];
         }
     }
     ev_tile_release(e, a);

@@ -148,7 +148,7 @@ class Gen:
             elif r.random() < 0.5:
                 v = self.op(f"mul {v}, {self.const(f'tile<{shape}x{e}>', 2)}", f"tile<{shape}x{e}>")
             ops.append(v)
-        acc = self.filled(self.tile()) if r.random() < 0.5 else self.const(self.tt, 0)
+        acc = self.const(self.tt, r.choice([0, 1]))
         d = self.op(f"dot {ops[0]}, {ops[1]}, {acc}", self.tt)
         self.tiles[-1].append(self.filled(self.clamp(d)))
 

@@ -337,3 +337,25 @@ def test_faults_are_located():
     assert status == irlib.FAILED and "1 arguments wanted, 0 given" in out
     status, out = irlib.evaluate("kernel @k level thread () {\n}", [])
     assert status == irlib.FAILED and "level tile" in out
+
+
+def test_accumulators_and_extents():
+    """A free accumulator takes the extent of the product, any other keeps its own."""
+    head = f"%A : {buf('f32', 2)}, %B : {buf('f32', 2)}, %Y : {buf('f32')}"
+    lines = """
+  %0 = const {value = 0} : index
+  %a = load %A, %0, %0 {dims = "ss"} : tile<4x4xf32>
+  %b = load %B, %0, %0 {dims = "ss"} : tile<4x4xf32>
+  %z = const {fvalue = 5.0} : tile<4x4xf32>
+  ACC
+  %d = dot %a, %b, %acc : tile<4x4xf32>
+  %r = reduce %d {axis = 1, kind = "max"} : tile<4xf32>
+  %m = const {fvalue = -1.0} : f32
+  %f = fill %r, %m : tile<4xf32>
+  store %Y, %f, %0 {dims = "s"}"""
+    a, b, y = -np.ones((3, 4), np.float32), 2 * np.ones((4, 2), np.float32), np.zeros(4, np.float32)
+    run(kernel(head, lines.replace("ACC", "%acc = add %z, %z : tile<4x4xf32>")), a, b, y)
+    assert y.tolist() == [2, 2, 2, -1]
+    fill = "%five = const {fvalue = 10.0} : f32\n  %acc = fill %z, %five : tile<4x4xf32>"
+    run(kernel(head, lines.replace("ACC", fill)), a, b, y)
+    assert y.tolist() == [5, 5, 5, 5], "filled: valid everywhere, the product is 0 where nothing was"
