@@ -1,22 +1,25 @@
-/* check_hazard.c - missing wait states (check "hazard"): the rows of gfx942 (facts section 6). One executed
+/* check_hazard.c - missing wait states (check "hazard"): the rows of gfx90a, gfx942 and gfx950. One executed
  * instruction is one wait state, s_nop N is N + 1. Producers leave a time and a class at the registers they
  * write; a consumer asks how many states lie between.
  */
 #include "sim/check.h"
 
-/* Passes of a matrix instruction on gfx942. */
+/* Passes of a matrix instruction. */
 static uint32_t
-passes_of(const SimMma *m)
+passes_of(IsaArch arch, const SimMma *m)
 {
     if (m->type == MT_F64)
-        return m->n == 4 ? 4 : 8;
+        return m->n == 4 ? 4 : arch == ISA_GFX950 ? 16 : 8;
     if (m->sparse)
         return m->m == 32 ? 8 : 4;
     if (m->blocks > 1)
         return m->m == 32 ? 16 : m->m == 16 ? 8 : 2;
-    if (m->type == MT_F32)
+    if (m->type == MT_F32 || arch == ISA_GFX90A)
         return m->m == 32 ? 16 : 8;
-    return m->m == 32 ? 8 : 4;
+    uint32_t p = m->m == 32 ? 8 : 4;
+    if (m->type == MT_F8F6F4 && (m->fa <= FMT_BF8 || m->fb <= FMT_BF8))
+        p *= 2;
+    return p;
 }
 
 static bool
@@ -40,7 +43,7 @@ sim_chk_hazard_prepare(SimBuild *b)
     switch (x->kind) {
     case CK_MFMA: {
         const SimMma *m = x->mfma;
-        x->passes = (uint8_t)passes_of(m);
+        x->passes = (uint8_t)passes_of(b->code->arch, m);
         x->haz = m->type == MT_F64   ? (m->n == 4 ? HZ_DGEMM4 : HZ_DGEMM16)
                  : m->type == MT_F32 ? HZ_SGEMM
                                      : HZ_XDL;
@@ -61,7 +64,9 @@ sim_chk_hazard_prepare(SimBuild *b)
         x->haz = HZ_VMEM;
         /* data wider than 64 bits: 2 states, 1 for a buffer store with a scalar register offset */
         if ((x->use & CU_STORE) && x->mem_bytes > 8)
-            x->wide_store = b->in->enc == ISA_MUBUF && b->r->src[2].kind == SRC_S ? 1 : 2;
+            x->wide_store =
+                b->code->arch == ISA_GFX90A || (b->in->enc == ISA_MUBUF && b->r->src[2].kind == SRC_S) ? 1
+                                                                                                       : 2;
         break;
     case CK_DS:
         x->haz = HZ_DS;
@@ -78,6 +83,7 @@ sim_chk_hazard_prepare(SimBuild *b)
     x->rw_lane = !strcmp(n, "v_readlane_b32") || !strcmp(n, "v_readfirstlane_b32") ? 1
                  : !strcmp(n, "v_writelane_b32")                                   ? 2
                                                                                    : 0;
+    x->permswap = !strncmp(n, "v_permlane", 10);
     x->div_fmas = !strncmp(n, "v_div_fmas", 10);
     x->hwreg = !strncmp(n, "s_getreg", 8) ? 1 : !strncmp(n, "s_setreg", 8) ? 2 : 0;
 }
@@ -102,17 +108,30 @@ states_since(const SimChk *c, uint32_t t)
 /* Wait states that a consumer of class `use` needs after a matrix instruction wrote (prod, p passes). */
 enum { USE_VALU, USE_MEM, USE_AB, USE_C_SAME, USE_C_OVERLAP, USE_WAW };
 static uint32_t
-mfma_need(uint32_t prod, uint32_t p, uint32_t use)
+mfma_need(IsaArch arch, uint32_t prod, uint32_t p, uint32_t use)
 {
+    bool gfx90a = arch == ISA_GFX90A, gfx950 = arch == ISA_GFX950;
     switch (prod) {
     case HZ_XDL:
-        return use == USE_C_SAME ? (p == 2 ? 2 : 0) : use == USE_C_OVERLAP ? p + 1 : p + 3;
+        if (use == USE_C_SAME)
+            return p == 2 && !gfx90a ? 2 : 0;
+        if (use == USE_C_OVERLAP)
+            return p + (gfx90a ? 0 : gfx950 ? 2 : 1);
+        return p + (gfx950 && p != 2 ? 4 : 3);
     case HZ_SGEMM:
-        return use == USE_C_SAME ? (p == 2 ? 2 : 0) : use == USE_C_OVERLAP ? p : p + 2;
+        if (use == USE_C_SAME)
+            return p == 2 && !gfx90a ? 2 : 0;
+        return use == USE_C_OVERLAP ? p : p + (gfx90a ? 3 : 2);
     case HZ_DGEMM4:
         return use == USE_MEM ? 9 : use == USE_C_SAME ? 4 : 6;
     case HZ_DGEMM16:
-        return use == USE_MEM ? 18 : use == USE_C_SAME ? 0 : use == USE_C_OVERLAP ? 9 : 11;
+        if (use == USE_C_SAME)
+            return 0;
+        if (use == USE_MEM)
+            return 18;
+        if (use == USE_C_OVERLAP)
+            return gfx950 ? 17 : 9;
+        return gfx950 && use != USE_WAW ? 19 : 11;
     default:
         return 0;
     }
@@ -137,24 +156,25 @@ check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t 
     SimChk *c = w->chk;
     uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
     const char *why = NULL;
-    if (since >= 20 || prod == HZ_NONE)
+    bool gfx90a = w->code->arch == ISA_GFX90A;
+    if (since >= 24 || prod == HZ_NONE)
         return true;
     switch (prod) {
     case HZ_XDL:
     case HZ_SGEMM:
     case HZ_DGEMM4:
     case HZ_DGEMM16:
-        need = mfma_need(prod, c->vpass[row], use);
+        need = mfma_need(w->code->arch, prod, c->vpass[row], use);
         why = use_text(use);
         break;
     case HZ_TRANS:
-        if (x->kind == CK_VALU && x->haz != HZ_TRANS) {
+        if (!gfx90a && x->kind == CK_VALU && x->haz != HZ_TRANS) {
             need = 1;
             why = "read by a vector instruction after a transcendental one wrote it";
         }
         break;
     case HZ_PARTIAL:
-        if (x->kind == CK_VALU || x->kind == CK_MFMA) {
+        if (!gfx90a && (x->kind == CK_VALU || x->kind == CK_MFMA)) {
             need = 1;
             why = "read by a vector instruction after a partial write (op_sel or SDWA)";
         }
@@ -177,7 +197,11 @@ check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t 
             need = 2;
             why = "read by DPP after a vector instruction wrote it";
         }
-        if (x->rw_lane == 1 && need < 1) {
+        if (x->permswap && need < 2) {
+            need = 2;
+            why = "read by a lane swap after a vector instruction wrote it";
+        }
+        if (!gfx90a && x->rw_lane == 1 && need < 1) {
             need = 1;
             why = "read by readlane after a vector instruction wrote it";
         }
@@ -196,8 +220,8 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
     SimChk *c = w->chk;
     char name[16];
     uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
-    if (x->kind == CK_VALU && since < 20) {
-        need = mfma_need(prod, c->vpass[row], USE_WAW);
+    if (x->kind == CK_VALU && since < 24) {
+        need = mfma_need(w->code->arch, prod, c->vpass[row], USE_WAW);
         if (prod == HZ_DOT && c->vop[row] != r->op)
             need = 3;
         if (since < need) {
@@ -257,7 +281,7 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
                 need = 5;
                 why = "read by a memory instruction after a vector instruction wrote it";
             } else if (x->kind == CK_VALU) {
-                need = 2;
+                need = w->code->arch == ISA_GFX90A ? 0 : 2;
                 why = "read by a vector instruction after a vector instruction wrote it";
                 if (x->lanesel && i + 1u == x->nsread) {
                     need = 4;
@@ -286,7 +310,7 @@ sim_chk_hazard(SimWave *w, const SimRec *r)
             const SimRange *g = &x->vread[i];
             uint32_t use = use_of(c, r, x, g);
             for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++)
-                if (UNLIKELY(states_since(c, c->vtime[row]) < 20) && !check_read(w, r, x, row, use, g->cls))
+                if (UNLIKELY(states_since(c, c->vtime[row]) < 24) && !check_read(w, r, x, row, use, g->cls))
                     return false;
         }
         for (uint32_t i = 0; i < x->nvwrite; i++)
@@ -344,7 +368,7 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
             c->exec_valu_time = now;
             c->exec_pc = pc;
         }
-        if (x->haz == HZ_XDL && x->passes > 1)
+        if (x->haz == HZ_XDL || (x->haz == HZ_SGEMM && w->code->arch == ISA_GFX90A))
             for (uint32_t i = 0; i < x->nvread; i++)
                 if (x->vread[i].cls == 2 || (x->vread[i].cls == 7))
                     for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n;

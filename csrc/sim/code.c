@@ -35,7 +35,7 @@ sim_host_ops(void)
 bool
 sim_arch_available(IsaArch arch)
 {
-    return arch == ISA_GFX942;
+    return arch == ISA_GFX942 || arch == ISA_GFX950 || arch == ISA_GFX90A;
 }
 
 static void *

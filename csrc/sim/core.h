@@ -15,6 +15,7 @@
 #include "sim/exec.h"
 
 enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
+enum { SCRATCH_RSRC = 1 << 23 }; /* ADD_TID_ENABLE in dword 3 of a buffer descriptor */
 enum { S_FLAT_SCRATCH = 102, S_XNACK = 104, S_VCC = 106, S_M0 = 124, S_NULL = 125, S_EXEC = 126 };
 
 typedef struct SimWave SimWave;
@@ -52,6 +53,7 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_WRITELANE,
                           POI_READFIRST,
                           POI_SWAP,
+                          POI_PERMSWAP,
                           POI_CARRY,
                           POI_SALU, /* any poisoned bit poisons all of the destination */
                           POI_SALU_AND,
@@ -86,7 +88,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     SimRange vread[6], vwrite[3], sread[6], swrite[4];
     uint8_t nvread, nvwrite, nsread, nswrite;
     uint8_t poison, haz, passes, is_dpp;
-    uint8_t needs_m0, rw_lane, div_fmas, hwreg;
+    uint8_t permswap, needs_m0, rw_lane, div_fmas, hwreg;
     uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
                                                              entries that form an address */
     uint8_t mem_bytes, kind, use;
@@ -151,7 +153,8 @@ keeps the other half */
        OPF_DSTHALF = 1024,
        OPF_INTSAT = 2048,
        OPF_OPSELB = 4096 /* op_sel picks bytes or words by the kernel itself */,
-       OPF_OLD = 8192 /* kernel reads old destination as c */
+       OPF_OLD = 8192 /* kernel reads old destination as c */,
+       OPF_BITOP3 = 16384 /* the truth table goes to the kernel */
 };
 
 typedef struct SimOpDesc {
@@ -172,22 +175,24 @@ extern const SimOpDesc sim_kern_desc[K_COUNT];
 /* One matrix instruction, as rows. Operands A and B are decoded to T[e * 64 + lane] (e = element in the
  * lane); element (k, i) of A is A[koff[k] + i], of B likewise. A segment is a row of n accumulators in the
  * register file. */
-enum { MMA_MAXK = 64, MMA_MAXSEG = 64 };
+enum { MMA_MAXK = 128, MMA_MAXE = 64, MMA_MAXSEG = 64 };
 typedef struct SimMma {
     uint16_t n, k, nseg, ea, eb;             /* columns, depth, segments, elements a lane of A and B */
     uint16_t na, nb, nd;                     /* registers of A, B, C and D */
-    uint8_t type, sparse, blocks, m, fa, fb; /* MT_*; fa, fb: bf8 flags */
+    uint8_t type, sparse, blocks, m, fa, fb; /* MT_*; fa, fb: FMT_* of 8-bit and smaller floats */
+    uint8_t flush, scaled;                   /* subnormal halves count as zero; block scales */
     uint16_t koff[MMA_MAXK];                 /* for B (and A when dense) */
     uint16_t kaoff[MMA_MAXK];                /* sparse: stored elements of A */
     uint16_t seg_d[MMA_MAXSEG], seg_a[MMA_MAXSEG], seg_b[MMA_MAXSEG];
 } SimMma;
-enum { MT_F32, MT_XF32, MT_F16, MT_BF16, MT_FP8, MT_I8, MT_F64 };
+enum { FMT_FP8, FMT_BF8, FMT_FP6, FMT_BF6, FMT_FP4, FMT_COUNT };
+enum { MT_F32, MT_XF32, MT_F16, MT_BF16, MT_FP8, MT_I8, MT_F64, MT_F8F6F4 };
 
 typedef struct SimHostOps { /* everything that is built once a host level */
     const SimKern *kern;    /* [K_COUNT] */
     void (*mma_f32)(float *d, const float *a, const float *b, const SimMma *m);
     void (*mma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m);
-    /* idx[i * 32 + q]: dense k of stored element q of row i */
+    /* idx[i * 64 + q]: dense k of stored element q of row i */
     void (*smma_f32)(float *d, const float *a, const float *b, const SimMma *m, const uint8_t *idx);
     void (*smma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m, const uint8_t *idx);
     void (*half_rows)(float *out, const uint32_t *row, uint32_t hi, uint32_t bf16); /* 64 halves to floats */

@@ -316,36 +316,49 @@ body_append(SimWave *w, const SimRec *r)
 /* ---- bank conflicts: facts section 2
  * ------------------------------------------------------------------------------- */
 
-/* Lanes of phase p of an access; 0 = no more phases. Tables of gfx942 (gfx90a alike). */
+/* Lanes of phase p of an access; 0 = no more phases. */
 static uint64_t
-phase_lanes(uint32_t bytes, bool write, uint32_t p)
+phase_lanes(IsaArch arch, uint32_t bytes, bool write, uint32_t p)
 {
-    static const uint64_t b128[4] = {
-        UINT64_C(0xf) | UINT64_C(0xf) << 20, UINT64_C(0xf) << 4 | UINT64_C(0xf) << 16,
-        UINT64_C(0xf) << 8 | UINT64_C(0xf) << 28, UINT64_C(0xf) << 12 | UINT64_C(0xf) << 24};
+#define QUAD(a, b) (UINT64_C(0xf) << (a) | UINT64_C(0xf) << (b))
+    static const uint64_t b128[4] = {QUAD(0, 20), QUAD(4, 16), QUAD(8, 28), QUAD(12, 24)};
+    static const uint64_t wide[2] = {QUAD(0, 12) | UINT64_C(0xff) << 20, UINT64_C(0xff) << 4 | QUAD(16, 28)};
+#undef QUAD
+    bool gfx950 = arch == ISA_GFX950;
     if (bytes <= 4)
+        return gfx950 ? (p < 1 ? ~UINT64_C(0) : 0) : p < 2 ? UINT64_C(0xffffffff) << (32 * p) : 0;
+    if (bytes == 8 && gfx950 && !write)
         return p < 2 ? UINT64_C(0xffffffff) << (32 * p) : 0;
     if (bytes == 8)
         return p < 4 ? UINT64_C(0xffff) << (16 * p) : 0;
     if (write)
         return p < 8 ? UINT64_C(0xff) << (8 * p) : 0;
+    if (gfx950 && bytes == 16)
+        return p < 4 ? wide[p & 1] << (p < 2 ? 0 : 32) : 0;
     return p < 8 ? b128[p & 3] << (p < 4 ? 0 : 32) : 0;
 }
 
+static uint32_t
+bank_count(IsaArch arch, uint32_t bytes, bool write)
+{
+    return arch == ISA_GFX950 && bytes != 12 && !(write && bytes >= 8) ? 64 : 32;
+}
+
 static uint64_t
-count_conflicts(const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write)
+count_conflicts(IsaArch arch, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write)
 {
     uint32_t nd = TL_MAX(bytes / 4u, 1u);
+    uint32_t mask = bank_count(arch, bytes, write) - 1;
     uint64_t cycles = 0;
     for (uint32_t p = 0;; p++) {
-        uint64_t set = phase_lanes(bytes, write, p);
+        uint64_t set = phase_lanes(arch, bytes, write, p);
         if (!set)
             return cycles;
-        uint32_t seen[32][64], count[32] = {0}, worst = 0;
+        uint32_t seen[64][64], count[64] = {0}, worst = 0;
         for (uint64_t m = set & exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
             for (uint32_t d = 0; d < nd; d++) {
-                uint32_t word = addr[l] / 4 + d, bank = word & 31, k = 0;
+                uint32_t word = addr[l] / 4 + d, bank = word & mask, k = 0;
                 while (k < count[bank] && seen[bank][k] != word)
                     k++;
                 if (k == count[bank] && k < 64)
@@ -384,7 +397,7 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
         e->bytes = a->bytes;
         e->write = write;
         memcpy(e->dist, dist, sizeof dist);
-        e->cycles = count_conflicts(dist, exec, a->bytes, write);
+        e->cycles = count_conflicts(w->code->arch, dist, exec, a->bytes, write);
     }
     st->lds_conflict_cycles += e->cycles;
 }

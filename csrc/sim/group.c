@@ -194,8 +194,10 @@ init_sgprs(SimGroup *g, SimWave *w)
 {
     const SimLaunchInfo *in = g->info;
     uint32_t s = 0, p = in->properties, user = (in->rsrc2 >> 1) & 31;
-    if (p & 1)
-        s += 4;
+    if (p & 1) { /* the scratch descriptor: addresses by lane (ADD_TID_ENABLE) are how vmem.c knows it */
+        s = put_s64(w, s, UINT64_C(1) << 63);
+        s = put_s64(w, s, UINT64_C(0xffffffff) | (uint64_t)SCRATCH_RSRC << 32);
+    }
     if (p & 2)
         s = put_s64(w, s, in->dispatch_ptr);
     if (p & 4)

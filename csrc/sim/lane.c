@@ -36,6 +36,20 @@ BODY(swap)
     }
     return NEXT(r);
 }
+/* Exchanges odd rows (of 16 or 32 lanes) of the first with even rows of the second register. */
+BODY(permswap)
+{
+    uint32_t *a = ROW(w, r->dst), *b = ROW(w, r->src[0].idx), n = r->aux;
+    uint64_t exec = EXEC(w);
+    for (uint32_t l = 0; l < LANES; l++) {
+        if (l & n || !((exec >> l) & 1) || !((exec >> (l + n)) & 1))
+            continue;
+        uint32_t t = a[l + n];
+        a[l + n] = b[l];
+        b[l] = t;
+    }
+    return NEXT(r);
+}
 BODY(nop)
 {
     (void)w;
@@ -56,7 +70,9 @@ sim_build_lane(SimBuild *b)
         return true;
     }
     bool rf = !strcmp(n, "v_readfirstlane_b32"), rl = !strcmp(n, "v_readlane_b32"),
-         wl = !strcmp(n, "v_writelane_b32"), sw = !strcmp(n, "v_swap_b32");
+         wl = !strcmp(n, "v_writelane_b32"),
+         ps = !strcmp(n, "v_permlane16_swap_b32") || !strcmp(n, "v_permlane32_swap_b32"),
+         sw = ps || !strcmp(n, "v_swap_b32");
     if (!rf && !rl && !wl && !sw)
         return false;
     const IsaOpnd *d = &in->opnd[0];
@@ -66,8 +82,9 @@ sim_build_lane(SimBuild *b)
         if (in->nopnds < 2)
             return false;
         r->src[0] = sim_build_src(b, &in->opnd[1]);
-        r->body = l_swap;
-        b->x->poison = POI_SWAP;
+        r->body = ps ? l_permswap : l_swap;
+        r->aux = n[10] == '1' ? 16 : 32;
+        b->x->poison = ps ? POI_PERMSWAP : POI_SWAP;
         return r->src[0].kind == SRC_V;
     }
     const IsaOpnd *p = sim_build_read(b, 0), *q = sim_build_read(b, 1);
@@ -78,6 +95,6 @@ sim_build_lane(SimBuild *b)
         r->src[1] = sim_build_src(b, q);
     r->body = rf ? l_readfirst : rl ? l_readlane : l_writelane;
     b->x->poison = rf ? POI_READFIRST : rl ? POI_READLANE : POI_WRITELANE;
-    b->x->lanesel = rl || wl;
+    b->x->lanesel = q && q->kind == ISA_OPND_SGPR; /* the last scalar read; a constant lane needs nothing */
     return true;
 }

@@ -6,23 +6,31 @@
  */
 #include "sim/core.h"
 
+/* Small float formats: exponent bits, mantissa bits. */
+static const struct {
+    uint8_t bits, e, m;
+} formats[FMT_COUNT] = {{8, 4, 3}, {8, 5, 2}, {6, 2, 3}, {6, 3, 2}, {4, 2, 1}};
+
+/* Value of one element; fnuz: the 8-bit formats of gfx942 (no infinity, no -0, one more bias). */
 static float
-fp8_value(uint32_t v, bool bf, bool ocp)
+small_value(uint32_t v, uint32_t fmt, bool fnuz)
 {
-    uint32_t mb = bf ? 2 : 3, bias = (bf ? 16u : 8u) - ocp, e = (v & 127) >> mb, m = v & ((1u << mb) - 1), u;
+    uint32_t eb = formats[fmt].e, mb = formats[fmt].m, n = formats[fmt].bits, u;
+    uint32_t bias = (1u << (eb - 1)) - 1 + (fnuz && fmt <= FMT_BF8);
+    uint32_t e = (v >> mb) & ((1u << eb) - 1), m = v & ((1u << mb) - 1), sign = (v >> (n - 1)) & 1;
     float f;
-    if ((!ocp && v == 0x80) || (ocp && (bf ? e == 31 && m : (v & 127) == 127)))
+    if (fmt <= FMT_BF8 && (fnuz ? v == 0x80 : fmt == FMT_FP8 ? (v & 127) == 127 : e == 31 && m))
         u = 0x7fc00000;
-    else if (ocp && bf && e == 31)
-        u = (v & 128) << 24 | 0x7f800000;
+    else if (fmt == FMT_BF8 && !fnuz && e == 31)
+        u = sign << 31 | 0x7f800000;
     else if (e)
-        u = (v & 128) << 24 | (e + 127 - bias) << 23 | m << (23 - mb);
+        u = sign << 31 | (e + 127 - bias) << 23 | m << (23 - mb);
     else {
         f = (float)m;
         for (uint32_t k = 0; k < bias + mb - 1; k++)
             f *= 0.5f;
         memcpy(&u, &f, 4);
-        u |= (v & 128) << 24;
+        u |= sign << 31;
     }
     memcpy(&f, &u, 4);
     return f;
@@ -30,7 +38,9 @@ fp8_value(uint32_t v, bool bf, bool ocp)
 
 typedef struct MfmaExt {
     SimMma m;
-    float lut[2][256]; /* fp8, bf8 */
+    float lut[2][256]; /* elements of A and of B, when they are 8 bits or smaller */
+    SimSrc scale[2];
+    uint8_t byte[2]; /* which byte of the scale register */
 } MfmaExt;
 
 /* Permutes lanes of one element row by cbsz, abid (A: block broadcast) or blgp (B: lane patterns). */
@@ -63,34 +73,96 @@ pattern_b(uint32_t blgp, uint32_t *t, uint32_t rows)
     }
 }
 
-/* Elements of one operand to T[e * 64 + lane]. */
+/* Element e of a lane whose elements are packed without gaps (6 bits: across dwords). */
 static void
-decode(const SimHostOps *h, const MfmaExt *x, const uint32_t *row, uint32_t elems, uint8_t bf, uint32_t *t)
+packed_rows(float *out, const uint32_t *row, uint32_t e, uint32_t bits, const float *lut)
+{
+    uint32_t at = e * bits, word = at / 32, sh = at % 32, mask = (1u << bits) - 1;
+    bool cross = sh + bits > 32;
+    for (uint32_t l = 0; l < 64; l++) {
+        uint32_t v = row[word * 64 + l] >> sh;
+        if (cross)
+            v |= row[(word + 1) * 64 + l] << (32 - sh);
+        out[l] = lut[v & mask];
+    }
+}
+
+/* f8f6f4: element order in the lane to k = 32 * group + e. The 8-bit formats hold k in two chunks of 16. */
+static void
+canonical_rows(const MfmaExt *x, const uint32_t *row, uint32_t fmt, const float *lut, float *t)
+{
+    uint32_t mm = x->m.m, groups = 64 / mm;
+    for (uint32_t e = 0; e < 32; e++) {
+        float v[64];
+        packed_rows(v, row, e, formats[fmt].bits, lut);
+        if (fmt > FMT_BF8) {
+            memcpy(t + e * 64, v, sizeof v);
+            continue;
+        }
+        for (uint32_t g = 0; g < groups; g++) {
+            uint32_t k = e / 16 * 16 * groups + 16 * g + e % 16;
+            memcpy(t + k % 32 * 64 + k / 32 * mm, v + g * mm, 4 * mm);
+        }
+    }
+}
+
+/* Multiplies the 32 elements of each lane by its E8M0 scale (0xff: NaN). */
+static void
+scale_rows(float *t, const uint32_t *row, uint32_t byte)
+{
+    for (uint32_t l = 0; l < 64; l++) {
+        uint32_t s = (row[l] >> (8 * byte)) & 255, u = s == 255 ? 0x7fc00000 : s ? s << 23 : 0x00400000;
+        float f;
+        memcpy(&f, &u, 4);
+        for (uint32_t e = 0; e < 32; e++)
+            t[e * 64 + l] *= f;
+    }
+}
+
+/* Elements of one operand (0 = A, 1 = B) to T[e * 64 + lane]. */
+static void
+decode(const SimHostOps *h, const MfmaExt *x, const uint32_t *row, uint32_t which, uint32_t *t)
 {
     float *f = (float *)(void *)t;
+    uint32_t elems = which ? x->m.eb : x->m.ea, fmt = which ? x->m.fb : x->m.fa;
+    if (x->m.type == MT_F8F6F4) {
+        canonical_rows(x, row, fmt, x->lut[which], f);
+        return;
+    }
     for (uint32_t e = 0; e < elems; e++) {
         switch (x->m.type) {
         case MT_F32:
             memcpy(t + e * 64, row + e * 64, 256);
             break;
         case MT_XF32:
-            for (int l = 0; l < 64; l++)
-                t[e * 64 + (uint32_t)l] = row[e * 64 + (uint32_t)l] & 0xffffe000u;
+            for (uint32_t l = 0; l < 64; l++)
+                t[e * 64 + l] = row[e * 64 + l] & 0xffffe000u;
             break;
         case MT_F16:
         case MT_BF16:
             h->half_rows(f + e * 64, row + e / 2 * 64, e & 1, x->m.type == MT_BF16);
+            if (x->m.flush) /* below the smallest normal of the type */
+                for (uint32_t l = 0; l < 64; l++)
+                    if ((t[e * 64 + l] & 0x7fffffff) < (x->m.type == MT_F16 ? 0x38800000u : 0x00800000u))
+                        t[e * 64 + l] = 0;
             break;
         case MT_FP8:
-            h->lut_rows(f + e * 64, row + e / 4 * 64, e & 3, x->lut[bf]);
+            h->lut_rows(f + e * 64, row + e / 4 * 64, e & 3, x->lut[which]);
             break;
         case MT_I8:
-            for (int l = 0; l < 64; l++)
-                t[e * 64 + (uint32_t)l] =
-                    (uint32_t)(int32_t)(int8_t)(row[e / 4 * 64 + (uint32_t)l] >> (8 * (e & 3)));
+            for (uint32_t l = 0; l < 64; l++)
+                t[e * 64 + l] = (uint32_t)(int32_t)(int8_t)(row[e / 4 * 64 + l] >> (8 * (e & 3)));
             break;
         }
     }
+}
+
+/* gfx90a, halves: subnormal C and results count as zero. */
+static void
+flush_acc(uint32_t *d, uint32_t n)
+{
+    for (uint32_t i = 0; i < n * 64; i++)
+        d[i] = (d[i] & 0x7f800000) ? d[i] : d[i] & 0x80000000u;
 }
 
 /* Puts C into the destination registers; the loops accumulate in place. */
@@ -150,7 +222,7 @@ mfma_f64(SimWave *w, const SimRec *r, const SimMma *m, const uint32_t *a, const 
         }
 }
 
-/* Dense column of every stored element of A: idx[row * 32 + q]. */
+/* Dense column of every stored element of A: idx[row * 64 + q]. */
 static void
 sparse_index(const SimRec *r, const SimMma *m, const uint32_t *row, uint8_t *idx)
 {
@@ -160,7 +232,7 @@ sparse_index(const SimRec *r, const SimMma *m, const uint32_t *row, uint8_t *idx
         uint32_t bits = row[l] >> (2 * per * set), i = l % m->m, q0 = per * (l / m->m);
         for (uint32_t e = 0; e < per; e++) {
             uint32_t q = q0 + e;
-            idx[i * 32 + q] = (uint8_t)(4 * (q / 2) + ((bits >> (2 * e)) & 3));
+            idx[i * 64 + q] = (uint8_t)(4 * (q / 2) + ((bits >> (2 * e)) & 3));
         }
     }
 }
@@ -172,7 +244,7 @@ body_mfma(SimWave *w, const SimRec *r)
     const SimMma *m = &x->m;
     const IsaInst *in = &r->ext->in;
     const SimHostOps *h = w->code->host;
-    _Alignas(64) uint32_t ta[MMA_MAXK * 64], tb[MMA_MAXK * 64], t0[128], t1[128], t2[128];
+    _Alignas(64) uint32_t ta[MMA_MAXE * 64], tb[MMA_MAXE * 64], t0[128], t1[128], t2[128];
     const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
     uint32_t *d = ROW(w, r->dst);
     if (m->type == MT_F64) {
@@ -185,15 +257,24 @@ body_mfma(SimWave *w, const SimRec *r)
         mfma_f64(w, r, m, a, b, d);
         return NEXT(r);
     }
-    decode(h, x, a, m->ea, m->fa, ta);
-    decode(h, x, b, m->eb, m->fb, tb);
+    decode(h, x, a, 0, ta);
+    decode(h, x, b, 1, tb);
     if (m->sparse) {
-        uint8_t idx[32 * 32];
+        uint8_t idx[32 * 64];
         sparse_index(r, m, src_row(w, r->src[2], t2), idx);
         if (m->type == MT_I8)
             h->smma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m, idx);
         else
             h->smma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m, idx);
+        return NEXT(r);
+    }
+    if (m->type == MT_F8F6F4) { /* cbsz and blgp are the formats there */
+        if (m->scaled) {
+            scale_rows((float *)(void *)ta, src_row(w, x->scale[0], t0), x->byte[0]);
+            scale_rows((float *)(void *)tb, src_row(w, x->scale[1], t1), x->byte[1]);
+        }
+        copy_c(w, r, m, d); /* last: D may cover the scale registers */
+        h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
         return NEXT(r);
     }
     if (UNLIKELY(in->cbsz))
@@ -203,65 +284,82 @@ body_mfma(SimWave *w, const SimRec *r)
     copy_c(w, r, m, d);
     if (m->type == MT_I8)
         h->mma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m);
-    else
+    else {
+        if (UNLIKELY(m->flush))
+            flush_acc(d, m->nd);
         h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
+        if (UNLIKELY(m->flush))
+            flush_acc(d, m->nd);
+    }
     return NEXT(r);
 }
 
 /* ---- shapes
  * ------------------------------------------------------------------------------------------------------ */
 
-/* v_mfma_<type of D>_MxNxK[_<n>b]_<type of A>[_<type of B>] */
+/* v_mfma_<type of D>_MxNxK[_<n>b]_<type of A>[_<type of B>]; gfx90a: MxNxK<type> without blocks, which the
+ * registers of D tell. */
 static bool
-parse_mfma(const char *name, SimMma *m, bool *f64)
+parse_mfma(const SimBuild *b, SimMma *m, bool *f64)
 {
-    memset(m, 0, sizeof *m);
-    m->sparse = !strncmp(name, "v_smfmac_", 9);
-    const char *s = strchr(name + 2, '_');
-    if (!s || !(s = strchr(s + 1, '_')))
-        return false;
-    unsigned mm, nn, kk, blocks = 1;
-    int used = 0;
-    if (sscanf(s, "_%ux%ux%u%n", &mm, &nn, &kk, &used) != 3)
-        return false;
-    s += used;
-    int used2 = 0;
-    if (sscanf(s, "_%ub_%n", &blocks, &used2) == 1 && used2) {
-        s += used2 - 1;
-    } else {
-        blocks = 1;
-    }
-    s++;
     static const struct {
         const char *name;
         uint8_t type, bits, fa, fb;
     } types[] = {
-        {"f32", MT_F32, 32, 0, 0},    {"xf32", MT_XF32, 32, 0, 0},    {"f16", MT_F16, 16, 0, 0},
-        {"bf16", MT_BF16, 16, 0, 0},  {"bf16_1k", MT_BF16, 16, 0, 0}, {"i8", MT_I8, 8, 0, 0},
-        {"fp8_fp8", MT_FP8, 8, 0, 0}, {"fp8_bf8", MT_FP8, 8, 0, 1},   {"bf8_fp8", MT_FP8, 8, 1, 0},
-        {"bf8_bf8", MT_FP8, 8, 1, 1}, {"f64", MT_F64, 64, 0, 0},
+        {"f32", MT_F32, 32, 0, 0},          {"xf32", MT_XF32, 32, 0, 0},
+        {"f16", MT_F16, 16, 0, 0},          {"bf16", MT_BF16, 16, 0, 0},
+        {"bf16_1k", MT_BF16, 16, 0, 0},     {"i8", MT_I8, 8, 0, 0},
+        {"fp8_fp8", MT_FP8, 8, 0, 0},       {"fp8_bf8", MT_FP8, 8, 0, FMT_BF8},
+        {"bf8_fp8", MT_FP8, 8, FMT_BF8, 0}, {"bf8_bf8", MT_FP8, 8, FMT_BF8, FMT_BF8},
+        {"f64", MT_F64, 64, 0, 0},          {"f8f6f4", MT_F8F6F4, 8, 0, 0},
     };
+    const IsaInst *in = b->in;
+    memset(m, 0, sizeof *m);
+    m->sparse = !strncmp(b->name, "v_smfmac_", 9);
+    m->scaled = !strncmp(b->name, "v_mfma_scale_", 13);
+    const char *s = strchr(b->name + (m->scaled ? 13 : m->sparse ? 9 : 7), '_'); /* after the type of D */
+    unsigned mm, nn, kk, blocks = 1;
+    int used = 0;
+    if (!s || sscanf(s, "_%ux%ux%u%n", &mm, &nn, &kk, &used) != 3)
+        return false;
+    s += used;
+    int used2 = 0;
+    if (sscanf(s, "_%ub_%n", &blocks, &used2) == 1 && used2)
+        s += used2;
+    else
+        s += *s == '_';
     uint32_t t = 0;
     while (t < TL_COUNT(types) && strcmp(types[t].name, s))
         t++;
     if (t == TL_COUNT(types) || mm != nn || (mm != 32 && mm != 16 && mm != 4) || kk > MMA_MAXK)
         return false;
     *f64 = types[t].type == MT_F64;
+    blocks = in->opnd[0].nregs * 64u / (mm * nn) / (*f64 ? 2 : 1);
     m->type = types[t].type;
     m->fa = types[t].fa;
     m->fb = types[t].fb;
+    if (m->type == MT_F8F6F4) {
+        m->fa = in->cbsz;
+        m->fb = in->blgp;
+        if (m->fa >= FMT_COUNT || m->fb >= FMT_COUNT)
+            return false;
+    }
+    m->flush = b->code->arch == ISA_GFX90A && (m->type == MT_F16 || m->type == MT_BF16);
     m->m = (uint8_t)mm;
     m->n = (uint16_t)nn;
     m->k = (uint16_t)kk;
     m->blocks = (uint8_t)blocks;
     uint32_t groups = 64 / mm; /* lanes / M: blocks, or groups of k */
-    if (blocks > 1 && blocks != groups && !*f64)
+    if (!blocks || (blocks > 1 && blocks != groups && !*f64))
         return false;
     m->eb = (uint16_t)(blocks > 1 ? kk : kk / groups);
     m->ea = (uint16_t)(m->sparse ? m->eb / 2 : m->eb);
-    uint32_t per = 32 / TL_MIN(types[t].bits, 32u);
-    m->na = (uint16_t)(*f64 ? 2 : (m->ea + per - 1) / per);
-    m->nb = (uint16_t)(*f64 ? 2 : (m->eb + per - 1) / per);
+    if (m->eb > MMA_MAXE)
+        return false;
+    uint32_t ba = m->type == MT_F8F6F4 ? formats[m->fa].bits : TL_MIN(types[t].bits, 32u);
+    uint32_t bb = m->type == MT_F8F6F4 ? formats[m->fb].bits : TL_MIN(types[t].bits, 32u);
+    m->na = (uint16_t)(*f64 ? 2 : (m->ea * ba + 31) / 32);
+    m->nb = (uint16_t)(*f64 ? 2 : (m->eb * bb + 31) / 32);
     m->nd = (uint16_t)(mm * nn * blocks / 64 * (*f64 ? 2 : 1));
     return true;
 }
@@ -305,7 +403,7 @@ sim_build_mfma(SimBuild *b)
     bool f64;
     if (strncmp(b->name, "v_mfma_", 7) && strncmp(b->name, "v_smfmac_", 9))
         return false;
-    if (!parse_mfma(b->name, &m, &f64))
+    if (!parse_mfma(b, &m, &f64))
         return false;
     MfmaExt *x = tl_arena_alloc(&b->code->arena, sizeof *x, 64);
     if (!x) {
@@ -315,10 +413,11 @@ sim_build_mfma(SimBuild *b)
     if (!f64)
         layout_mfma(&m);
     x->m = m;
-    if (m.type == MT_FP8)
+    if (m.type == MT_FP8 || m.type == MT_F8F6F4)
         for (uint32_t v = 0; v < 256; v++) {
-            x->lut[0][v] = fp8_value(v, false, b->code->arch == ISA_GFX950);
-            x->lut[1][v] = fp8_value(v, true, b->code->arch == ISA_GFX950);
+            bool fnuz = b->code->arch == ISA_GFX942;
+            x->lut[0][v] = small_value(v, m.fa, fnuz);
+            x->lut[1][v] = small_value(v, m.fb, fnuz);
         }
     const IsaOpnd *d = &in->opnd[0];
     if (d->nregs != m.nd)
@@ -333,8 +432,13 @@ sim_build_mfma(SimBuild *b)
         if (i < 2 && (r->src[i].kind != SRC_V || o->nregs != (i ? m.nb : m.na)))
             return false;
     }
-    if (!f64 && (in->cbsz || in->blgp) && !m.sparse && m.type == MT_FP8 && b->code->arch == ISA_GFX950)
-        return false;
+    for (uint32_t i = 0; i < 2 && m.scaled; i++) {
+        const IsaOpnd *o = sim_build_read(b, 3 + i);
+        if (!o)
+            return false;
+        x->scale[i] = sim_build_src(b, o);
+        x->byte[i] = ((in->op_sel >> i) & 1) | ((in->op_sel_hi >> i) & 1) << 1;
+    }
     r->p = x;
     r->body = body_mfma;
     b->x->poison = POI_MFMA;

@@ -156,7 +156,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
         return true;
     if (in->op_sel)
         return true;
-    if (d->flags & (OPF_OPSELB | OPF_OLD))
+    if (d->flags & (OPF_OPSELB | OPF_OLD | OPF_BITOP3))
         return true;
     /* a literal or register of 16 bits may carry more bits than the type; kernels mask those themselves */
     return (b->cls & MODE_ODD) && sim_mode_matters(d);

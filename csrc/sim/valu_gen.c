@@ -474,8 +474,10 @@ sim_build_valu_gen(SimBuild *b, bool int_clamp)
             sel = (sel & 1) << 1 | ((sel >> 1) & 1);
         r->imm = b->in->form == ISA_DPP ? 0 : (int32_t)sel;
     }
-    if (b->code->arch == ISA_GFX950 || b->code->arch == ISA_GFX1201)
-        r->imm |= INT32_MIN;
+    if (d->flags & OPF_BITOP3)
+        r->imm = b->in->bitop3;
+    else if (b->code->arch == ISA_GFX950 || b->code->arch == ISA_GFX1201)
+        r->imm |= INT32_MIN; /* OCP 8-bit floats */
     b->x->is_dpp = b->in->form == ISA_DPP;
     return true;
 }

@@ -50,6 +50,12 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     uint32_t inst = (uint32_t)r->imm;
     bool whole = op->acc.atom || op->typed;
     v->partial = 0;
+    if (d[3] & SCRATCH_RSRC) { /* scratch: the offset is the byte of the lane */
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = (uint32_t)((off ? off[l] : 0) + inst + so);
+        v->priv = v->exec;
+        return;
+    }
     bool structured = op->idxen && stride;
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t o = (off ? off[l] : 0) + inst;
@@ -183,7 +189,7 @@ vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
         buffer_addresses(w, r, op, v);
     else
         flat_addresses(w, r, op, v);
-    if (v->exec != ~UINT64_C(0) || v->partial || op->seg == SEG_FLAT || op->seg == SEG_SCRATCH)
+    if (v->exec != ~UINT64_C(0) || v->partial || v->priv || op->seg == SEG_FLAT || op->seg == SEG_SCRATCH)
         for (uint32_t l = 0; l < LANES; l++)
             v->ptr[l] = (uint64_t)(uintptr_t)sim_zeros;
     if (v->partial)
