@@ -16,7 +16,7 @@
 typedef struct Args {
     const char *file, *emit, *target, *out, *kernel;
     TlPassOptions pass;
-    bool run_passes, time, locs, list;
+    bool run_passes, time, locs, list, list_ops;
 } Args;
 
 static const char usage[] =
@@ -32,7 +32,8 @@ static const char usage[] =
     "codegen)\n"
     "  --locs              write locations with tir\n"
     "  -o FILE             write there, not to standard output\n"
-    "  --list-passes       the pipeline with each pass's contract\n";
+    "  --list-passes       the pipeline with each pass's contract\n"
+    "  --list-ops          every operation, as a Markdown table\n";
 
 static int
 wrong_use(const char *what, const char *arg)
@@ -57,7 +58,8 @@ read_args(int argc, char **argv, Args *a)
       flags[] = {{"--round-trip", offsetof(Args, pass.round_trip)},
                  {"--time", offsetof(Args, time)},
                  {"--locs", offsetof(Args, locs)},
-                 {"--list-passes", offsetof(Args, list)}};
+                 {"--list-passes", offsetof(Args, list)},
+                 {"--list-ops", offsetof(Args, list_ops)}};
     *a = (Args){.emit = "tir"};
     for (int i = 1; i < argc; i++) {
         bool done = false;
@@ -81,7 +83,7 @@ read_args(int argc, char **argv, Args *a)
     a->run_passes = a->pass.passes != NULL;
     if (a->run_passes && strcmp(a->pass.passes, "all") == 0)
         a->pass.passes = NULL;
-    return a->file || a->list ? 0 : wrong_use("no file", "");
+    return a->file || a->list || a->list_ops ? 0 : wrong_use("no file", "");
 }
 
 static bool
@@ -209,6 +211,46 @@ run(TlArena *arena, const Args *a)
     return 0;
 }
 
+static void
+list_passes(void)
+{
+    uint32_t n;
+    const TlPassRow *rows = tl_pass_rows(&n);
+    for (uint32_t i = 0; i < n; i++)
+        printf("%s\n  requires: %s\n  keeps: %s\n  breaks: %s\n", rows[i].name, rows[i].requires_,
+               rows[i].keeps, rows[i].breaks);
+}
+
+static void
+print_count(int least, int most)
+{
+    if (most < 0)
+        printf("%d.. |", least);
+    else
+        printf("%d |", most);
+}
+
+static void
+list_ops(void)
+{
+    printf("| operation | operands | results | level | attributes | |\n|---|---|---|---|---|---|\n");
+    for (int i = TL_OP_NONE + 1; i < TL_OP__COUNT; i++) {
+        const TlOpRow *r = tl_op_row((TlOpcode)i);
+        printf("| `%s` | ", r->name);
+        print_count(r->nin_min, r->nin_max);
+        printf(" ");
+        print_count(0, r->nres);
+        printf(" %s | %s | ",
+               r->traits & TL_T_TILE_ONLY     ? "tile"
+               : r->traits & TL_T_THREAD_ONLY ? "thread"
+                                              : "both",
+               r->attrs);
+        for (const char *c = r->doc; *c; c++)
+            printf(*c == '|' ? "\\|" : "%c", *c);
+        printf(" |\n");
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -217,12 +259,8 @@ main(int argc, char **argv)
     int status = read_args(argc, argv, &a);
     if (status)
         return status;
-    if (a.list) {
-        uint32_t n;
-        const TlPassRow *rows = tl_pass_rows(&n);
-        for (uint32_t i = 0; i < n; i++)
-            printf("%s\n  requires: %s\n  keeps: %s\n  breaks: %s\n", rows[i].name, rows[i].requires_,
-                   rows[i].keeps, rows[i].breaks);
+    if (a.list || a.list_ops) {
+        a.list ? list_passes() : list_ops();
         return 0;
     }
     bool emit = strcmp(a.emit, "tir") == 0 || strcmp(a.emit, "none") == 0;

@@ -91,3 +91,10 @@ def test_faults_and_wrong_use(tlc):
         status, _, err = tlc(*args)
         assert status == 2 and "usage: tlc" in err, args
     assert tlc("/nonexistent.tir")[0] == 2
+
+
+def test_documented_operations(tlc, root: Path):
+    status, out, _ = tlc("--list-ops")
+    assert status == 0 and out.count("\n") > 80
+    page = (root / "docs" / "ir.md").read_text()
+    assert page.endswith(out), "docs/ir.md: the table is old; put the output of build/tlc --list-ops at its end"
