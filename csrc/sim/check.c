@@ -273,15 +273,15 @@ own_kind_of(const SimExt *x)
                                 : PEND_NONE;
 }
 
-/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one more
- * until the oldest is back, so what has that many younger ones behind it is complete without a wait. */
+/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one more until
+ * the oldest is back, so what would have that many younger ones behind it is complete without a wait. */
 static void
-saturate(SimChk *c)
+make_room(SimChk *c, uint32_t kind)
 {
-    if (c->vm_issued - c->vm_done > 63)
-        c->vm_done = c->vm_issued - 63;
-    if (c->lds_issued - c->lds_done > 15)
-        c->lds_done = c->lds_issued - 15;
+    if ((kind == CK_VMEM || kind == CK_FLAT) && c->vm_issued - c->vm_done > 62)
+        c->vm_done = c->vm_issued - 62;
+    if ((kind == CK_DS || kind == CK_FLAT) && c->lds_issued - c->lds_done > 14)
+        c->lds_done = c->lds_issued - 14;
 }
 
 /* New results on their way; after the body ran. */
@@ -316,7 +316,6 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
     } else {
         return;
     }
-    saturate(c);
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
             c->vflag[row] |= VF_PEND;
@@ -394,6 +393,7 @@ sim_chk_before(SimWave *w, const SimRec *r)
     }
     if (UNLIKELY(w->mode_cls & MODE_IDX) && x->kind == CK_VALU)
         return indexed(w, r);
+    make_room(c, x->kind);
     uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
     if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))

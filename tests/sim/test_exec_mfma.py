@@ -1,4 +1,4 @@
-"""Matrix instructions of gfx942 against the published lane maps, element by element, and on every host level."""
+"""Matrix instructions against the published lane maps, element by element, and on every host level."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
-ARCH = "gfx942"
+ARCHS = ("gfx90a", "gfx942", "gfx950")
 SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-MAP = SHARED / f"oracle/lanemap/lanemap.{ARCH}.csv.gz"
+MAPS_DIR = SHARED / "oracle/lanemap"
 MC = shutil.which("llvm-mc-22") or shutil.which("llvm-mc")
 
-if not MAP.is_file():
+if not MAPS_DIR.is_dir():
     pytest.skip("the outside test data is not there", allow_module_level=True)
 if MC is None:
     pytest.skip("no llvm-mc to encode instructions", allow_module_level=True)
 
 
-def assemble(text: str) -> bytes:
+def assemble(text: str, arch: str = "gfx942") -> bytes:
     run = subprocess.run(
-        [MC, "-triple=amdgcn-amd-amdhsa", f"-mcpu={ARCH}", "-show-encoding"],
+        [MC, "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-show-encoding"],
         input=text,
         check=False,
         capture_output=True,
@@ -42,18 +42,23 @@ def assemble(text: str) -> bytes:
     return b"".join(bytes(int(x, 16) for x in f.split(",")) for f in found)
 
 
-def lanemaps() -> dict[str, dict[str, list[dict[str, str]]]]:
+def lanemaps(arch: str) -> dict[str, dict[str, list[dict[str, str]]]]:
     maps: dict = defaultdict(lambda: defaultdict(list))
-    with gzip.open(MAP, "rt") as f:
+    with gzip.open(MAPS_DIR / f"lanemap.{arch}.csv.gz", "rt") as f:
         for row in csv.DictReader(f):
             maps[row["opcode"]][row["operand"]].append(row)
     return maps
 
 
-MAPS = lanemaps()
+MAPS = {(arch, op): rows for arch in ARCHS for op, rows in lanemaps(arch).items()}
+FLOAT8 = {  # bit patterns of 1.0 and 2.0, and the sign
+    "fp8": {"gfx942": (0x40, 0x48, 0x80), "gfx950": (0x38, 0x40, 0x80)},
+    "bf8": {"gfx942": (0x40, 0x44, 0x80), "gfx950": (0x3C, 0x40, 0x80)},
+    "fp4": {"gfx950": (2, 4, 8)},
+}
 
 
-def encode(value: int, kind: str) -> int:
+def encode(value: int, kind: str, arch: str) -> int:
     """Bit pattern of a small integer in the element type."""
     if kind == "f64":
         return struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -63,17 +68,20 @@ def encode(value: int, kind: str) -> int:
         return struct.unpack("<H", struct.pack("<e", value))[0]
     if kind == "bf16":
         return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
-    if kind in ("fp8", "bf8"):  # FNUZ: 1.0 is 0x40 in both
-        two = 0x48 if kind == "fp8" else 0x44
-        return (0x80 if value < 0 else 0) | {0: 0, 1: 0x40, 2: two}[abs(value)]
+    if kind in FLOAT8:
+        one, two, sign = FLOAT8[kind][arch]
+        return (sign if value < 0 else 0) | (0, one, two)[abs(value)]
     return value & (0xFF if kind == "i8" else 0xFFFFFFFF)
 
 
 def kinds(op: str) -> tuple[str, str, str]:
     """Element types of A, B and D."""
-    _, _, d, *rest = op.split("_")
-    types = [t for t in rest if not re.fullmatch(r"\d+x\d+x\d+|\d+b", t)]
-    return types[0], types[-1], d
+    name, _, fmt = op.partition(":")
+    found = re.fullmatch(r"v_s?mfma(?:c)?_([a-z0-9]+)_\d+x\d+x\d+_?(?:\d+b_)?(.*)", name)
+    assert found, op
+    types = fmt or found[2].removesuffix("_1k")
+    first, _, last = types.partition("_")
+    return first, last or first, found[1]
 
 
 def number(rows: list[dict[str, str]], key: str) -> int:
@@ -92,9 +100,9 @@ def hexrow(row: np.ndarray) -> str:
     return "".join(f"{int(x):08x}" for x in row)
 
 
-@pytest.mark.parametrize("op", sorted(MAPS))
-def test_lanemap(op):
-    maps, seed = MAPS[op], sum(map(ord, op))
+@pytest.mark.parametrize(("arch", "op"), sorted(MAPS))
+def test_lanemap(arch, op):
+    maps, seed = MAPS[arch, op], sum(map(ord, op))
     rng = np.random.default_rng(seed)
     ka, kb, kd = kinds(op)
     sparse = "smfmac" in op
@@ -111,11 +119,11 @@ def test_lanemap(op):
     ra, rb, rc, ri = (np.zeros((16, 64), np.uint32) for _ in range(4))
     rc = np.zeros((32, 64), np.uint32)
     for r in maps["A"]:
-        put(ra, r, encode(int(a[block(r), int(r["i"]), int(r["k"])]), ka))
+        put(ra, r, encode(int(a[block(r), int(r["i"]), int(r["k"])]), ka, arch))
     for r in maps["B"]:
-        put(rb, r, encode(int(b[block(r), int(r["k"]), int(r["j"])]), kb))
+        put(rb, r, encode(int(b[block(r), int(r["k"]), int(r["j"])]), kb, arch))
     for r in d_rows:
-        put(rc, r, encode(int(c[block(r), int(r["i"]), int(r["j"])]), kd))
+        put(rc, r, encode(int(c[block(r), int(r["i"]), int(r["j"])]), kd, arch))
     dense = a
     if sparse:
         groups = kdim // 4
@@ -135,15 +143,17 @@ def test_lanemap(op):
         return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
 
     src_c = "v80" if sparse else span(96, d_rows)
-    code = assemble(
-        f"{op} {span(128 if not sparse else 96, d_rows)}, {span(0, maps['A'])}, {span(32, maps['B'])}, {src_c}\n"
-    )
+    formats = {"fp8": 0, "bf8": 1, "fp4": 4}
+    name, _, fmt = op.partition(":")
+    mods = f" cbsz:{formats[fmt]} blgp:{formats[fmt]}" if fmt else ""
+    operands = (span(96 if sparse else 128, d_rows), span(0, maps["A"]), span(32, maps["B"]), src_c)
+    code = assemble(f"{name} {', '.join(operands)}{mods}\n", arch)
     v = {str(i): hexrow(ra[i]) for i in range(16)}
     v |= {str(32 + i): hexrow(rb[i]) for i in range(16)}
     v |= {str(96 + i): hexrow(rc[i]) for i in range(32)}
     v |= {str(128 + i): "0" * 512 for i in range(32)}
     v["80"] = hexrow(ri[0])
-    out = sim.execute(ARCH, code, {"exec": "0" * 16, "v": v})  # EXEC is ignored
+    out = sim.execute(arch, code, {"exec": "0" * 16, "v": v})  # EXEC is ignored
     first, seen = 96 if sparse else 128, 0
     for r in d_rows:
         reg, lane = first + int(r["register"]), int(r["lane"])
@@ -151,7 +161,9 @@ def test_lanemap(op):
         if r["bits"] == "64":
             word |= int(out["v"][str(reg + 1)][8 * lane : 8 * lane + 8], 16) << 32
         value = int(want[block(r), int(r["i"]), int(r["j"])])
-        assert word == encode(value, kd), f"{op} seed {seed}: D{r['i'], r['j'], r['block']} is {word:x}, not {value}"
+        assert word == encode(value, kd, arch), (
+            f"{op} seed {seed}: D{r['i'], r['j'], r['block']} is {word:x}, not {value}"
+        )
         seen += 1
     assert seen == len(d_rows) and seen >= m * n * blocks
 
