@@ -105,7 +105,8 @@ class Names:
         """The last line in the body that binds a name; 0 if none does."""
         nodes = [x for s in self.body for x in walk(s)]
         name = self.names[n]
-        return max((x.lineno for x in nodes if isinstance(x, ast.Name) and x.id == name and not is_load(x)), default=0)
+        found = [x for x in nodes if isinstance(x, ast.Name) and x.id == name and not is_load(x)]
+        return max((getattr(x, "real", (x.lineno,))[0] for x in found), default=0)
 
 
 def is_load(node: ast.Name) -> bool:

@@ -130,7 +130,7 @@ class Source:
         node = self.free_names().get(ident)
         if node is None:
             return self.place
-        line, col, end = Refusal(self.file, self.lines, self.first).column(node)
+        line, col, end = getattr(node, "real", None) or Refusal(self.file, self.lines, self.first).column(node)
         return (self.file, line, col, end)
 
     # -- the rewritten function --
@@ -147,14 +147,15 @@ class Source:
                 new.args.kw_defaults = [
                     None if d is None else ast.copy_location(ast.Constant(None), new) for d in new.args.kw_defaults
                 ]
+                places = self._number(new) if sys.version_info < (3, 11) else None
                 module = ast.Module([new], [])
                 try:
                     code = compile(module, self.file, "exec", dont_inherit=True)
                 except TypeError:  # a node without a place
                     code = compile(ast.fix_missing_locations(module), self.file, "exec", dont_inherit=True)
                 found = next(c for c in code.co_consts if isinstance(c, types.CodeType))
-                if sys.version_info < (3, 11):
-                    self._columns(found, new)
+                if places is not None:
+                    set_places(found, places)
                 self.code = found
             return self.code
 
@@ -169,20 +170,23 @@ class Source:
             if isinstance(d, (ast.List, ast.Dict, ast.Set, *COMPREHENSIONS)):
                 refuse.fail(d, "a mutable default is refused", "use a tuple or None")
 
-    def _columns(self, code: types.CodeType, tree: ast.AST) -> None:
-        """Python 3.10 has no positions in code objects: the leftmost node of a line stands for it."""
+    def _number(self, tree: ast.AST) -> dict[int, Place]:
+        """Python 3.10 has no positions in code objects, only lines: each node gets a line number of its own, which the
+        table turns into its place."""
         table: dict[int, Place] = {}
         refuse = Refusal(self.file, self.lines, self.first)
         for n in ast.walk(tree):
-            if isinstance(n, (ast.expr, ast.stmt)) and hasattr(n, "lineno"):
+            if hasattr(n, "lineno"):
                 line, col, end = refuse.column(n)
-                if line not in table or (col, -end) < (table[line][2], -table[line][3]):
-                    table[line] = (self.file, line, col, end)
-        todo = [code]
-        while todo:
-            c = todo.pop()
-            PLACES.set_columns(c, table)
-            todo += [x for x in c.co_consts if isinstance(x, types.CodeType)]
+                number = len(table) + 1
+                table[number] = (self.file, line, col, end)
+                n.real = (line, col, end)  # type: ignore[attr-defined]
+                n.lineno = n.end_lineno = number  # type: ignore[attr-defined]
+                n.col_offset = n.end_col_offset = 0  # type: ignore[attr-defined]
+        for n in ast.walk(tree):
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+                n.func.end_lineno = n.lineno  # the line that CALL_METHOD gets
+        return table
 
     def function(self, trace: Any, names: dict[str, Any]) -> types.FunctionType:
         """The rewritten function for one trace; `names` holds the captured names' values."""
@@ -195,6 +199,14 @@ class Source:
         f = types.FunctionType(code, scope, self.fn.__name__, self.fn.__defaults__)
         f.__kwdefaults__ = self.fn.__kwdefaults__
         return f
+
+
+def set_places(code: types.CodeType, places: dict[int, Place]) -> None:
+    """Places by (made up) line number, for a code object and those inside of it."""
+    PLACES.set_columns(code, places)
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            set_places(c, places)
 
 
 def all_args(a: ast.arguments) -> list[ast.arg]:
