@@ -25,11 +25,13 @@ enum {
     GR_MAX_TERMS = 4,
     GR_MAX_GROUP = 6, /* axes that programs divide */
     GR_MAX_TILE = 4,  /* dims of a tile */
-    GR_MAX_FACTORS = 8
+    GR_MAX_FACTORS = 8,
+    GR_MAX_GUARDS = 6
 };
 
 /* Masks of axes; the bits above them say what else a value depends on. */
 enum {
+    GR_CHOICE = 1 << 28, /* a branch */
     GR_READS = 1 << 29,  /* an element of a tensor */
     GR_OPAQUE = 1 << 30, /* something that has no tile form (a value carried by a loop, ...) */
     GR_AXES = (1 << GR_MAX_AXES) - 1
@@ -71,6 +73,9 @@ typedef struct GrStmt {
     TlOp op, nest; /* nest: the outermost grid operation */
     bool acc;
     TlVal value;
+    uint32_t nguard; /* conditions of the branches around it */
+    TlVal guard[GR_MAX_GUARDS];
+    bool negated[GR_MAX_GUARDS];
     uint32_t axes, par, red;              /* masks */
     uint32_t npar, par_list[TL_MAX_RANK]; /* in the order of the written dims */
     GrAccess w;
@@ -144,6 +149,7 @@ const char *gr_name(const Gr *g, TlVal v);
 
 /* ---- grid_affine.c */
 uint32_t gr_mask(Gr *g, TlVal v);
+TlVal gr_branch_value(const Gr *g, TlVal v, uint32_t r);
 bool gr_outside(const Gr *g, TlVal v); /* defined before all loops */
 GrAff gr_aff(Gr *g, TlVal v);
 bool gr_aff_equal(const GrAff *a, const GrStmt *s, const GrAff *b, const GrStmt *t, uint32_t ngroup);
@@ -172,6 +178,7 @@ TlVal gr_ix_bin(Gr *g, TlOpcode c, TlVal a, TlVal b);
 bool gr_space(Gr *g, uint32_t stmt, GrSpace *sp); /* the group's tile dims */
 TlVal gr_index(Gr *g, const GrSpace *sp, TlVal v);
 TlVal gr_value(Gr *g, GrSpace *sp, TlVal v); /* a tile of the whole space, or a scalar */
+TlVal gr_guarded(Gr *g, GrSpace *sp, TlVal v, TlVal other);
 TlVal gr_as_tile(Gr *g, const GrSpace *sp, TlVal v);
 TlVal gr_ew(Gr *g, const GrSpace *sp, TlOpcode c, TlElem res, const TlVal *in, uint32_t n);
 TlVal gr_cast(Gr *g, const GrSpace *sp, TlVal v, TlElem to);

@@ -12,6 +12,31 @@ gr_outside(const Gr *g, TlVal v)
     return b == g->ir->kernels.data[g->k].body;
 }
 
+/* An element in a branch that gives values is read only if the branch is taken: it must lie inside for
+ * certain. */
+static bool
+read_always(Gr *g, TlOp o)
+{
+    bool choice = false;
+    for (TlOp p = o; p; p = tl_blockn(g->ir, tl_opn(g->ir, p)->block)->parent)
+        choice = choice || (tl_opn(g->ir, p)->code == TL_OP_if && tl_opn(g->ir, p)->nres);
+    for (uint32_t d = 0; choice && d + 1 < tl_opn(g->ir, o)->nin; d++) {
+        GrAff a = gr_aff(g, tl_opn(g->ir, o)->in[1 + d]);
+        if (!gr_in_range(g, &a, tl_opn(g->ir, o)->in[0], d))
+            return false;
+    }
+    return true;
+}
+
+/* The value that region r of an `if` yields for its result v. */
+TlVal
+gr_branch_value(const Gr *g, TlVal v, uint32_t r)
+{
+    TlOp o = tl_valn(g->ir, v)->def;
+    TlOp y = tl_block_terminator(g->ir, tl_opn(g->ir, o)->region[r]);
+    return tl_opn(g->ir, y)->in[tl_valn(g->ir, v)->index];
+}
+
 uint32_t
 gr_mask(Gr *g, TlVal v)
 {
@@ -30,7 +55,9 @@ gr_mask(Gr *g, TlVal v)
         const TlOpNode n = *tl_opn(g->ir, o);
         uint32_t traits = tl_op_row(n.code)->traits;
         if (n.code == TL_OP_element)
-            m |= GR_READS;
+            m |= read_always(g, o) ? GR_READS : GR_READS | GR_OPAQUE;
+        else if (n.code == TL_OP_if)
+            m |= GR_CHOICE | gr_mask(g, gr_branch_value(g, v, 0)) | gr_mask(g, gr_branch_value(g, v, 1));
         else if (n.code != TL_OP_const && n.code != TL_OP_dim && n.code != TL_OP_stride &&
                  !(traits & TL_T_ELEMENTWISE))
             m |= GR_OPAQUE;

@@ -44,17 +44,28 @@ collect_reads(Gr *g, GrStmt *s, TlVal v)
             return true;
         return read_access(g, o, &a) && tl_vec_push(g->arena, &s->reads, a);
     }
+    for (uint32_t r = 0; tl_opn(g->ir, o)->code == TL_OP_if && r < 2; r++)
+        if (!collect_reads(g, s, gr_branch_value(g, v, r)))
+            return false;
     for (uint32_t i = 0; i < tl_opn(g->ir, o)->nin; i++)
         if (!collect_reads(g, s, tl_opn(g->ir, o)->in[i]))
             return false;
     return true;
 }
 
+typedef struct Around { /* what stands around an operation */
+    TlOp nest;
+    uint32_t axes, nguard;
+    TlVal guard[GR_MAX_GUARDS];
+    bool negated[GR_MAX_GUARDS];
+} Around;
+
 static bool
-add_stmt(Gr *g, TlOp o, TlOp nest, uint32_t axes)
+add_stmt(Gr *g, TlOp o, const Around *at)
 {
     const TlOpNode n = *tl_opn(g->ir, o);
-    GrStmt s = {.op = o, .nest = nest, .acc = n.code == TL_OP_acc_element, .axes = axes, .value = n.in[1]};
+    GrStmt s = {
+        .op = o, .nest = at->nest, .acc = n.code == TL_OP_acc_element, .axes = at->axes, .value = n.in[1]};
     read_access(g, o, &s.w);
     for (uint32_t d = 0; d < s.w.rank; d++)
         for (uint32_t i = 0; i < s.w.idx[d].n; i++)
@@ -63,37 +74,71 @@ add_stmt(Gr *g, TlOp o, TlOp nest, uint32_t axes)
                 if (s.npar < TL_MAX_RANK)
                     s.par_list[s.npar++] = s.w.idx[d].axis[i];
             }
-    s.red = axes & ~s.par;
+    s.red = at->axes & ~s.par;
+    s.nguard = at->nguard;
+    memcpy(s.guard, at->guard, sizeof s.guard);
+    memcpy(s.negated, at->negated, sizeof s.negated);
+    for (uint32_t i = 0; i < s.nguard; i++)
+        if (!collect_reads(g, &s, s.guard[i]))
+            return false;
     return collect_reads(g, &s, s.value) && tl_vec_push(g->arena, &g->stmts, s);
 }
 
+/* The loops of a grid operation become axes. */
 static bool
-collect_block(Gr *g, TlBlock b, TlOp nest, uint32_t axes)
+add_axes(Gr *g, TlOp o, Around *at)
+{
+    const TlOpNode n = *tl_opn(g->ir, o);
+    for (uint32_t i = 0; i < n.nin; i++) {
+        TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
+        if (g->naxes == GR_MAX_AXES)
+            return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "more than %d grid loops in one kernel", GR_MAX_AXES);
+        if (gr_mask(g, n.in[i]) != 0)
+            gr_serial(g, o, "the extent of a loop depends on another loop");
+        g->axis[g->naxes] = (GrAxis){arg, n.in[i]};
+        if (!tl_map_put(&g->axis_of, arg, g->naxes))
+            return false;
+        at->axes |= 1u << g->naxes++;
+    }
+    return true;
+}
+
+static bool collect_block(Gr *g, TlBlock b, const Around *at);
+
+static bool
+collect_branches(Gr *g, TlOp o, const Around *at)
+{
+    const TlOpNode n = *tl_opn(g->ir, o);
+    for (uint32_t r = 0; r < 2; r++) {
+        Around in = *at;
+        if (in.nguard == GR_MAX_GUARDS) {
+            gr_serial(g, o, "branches stand inside branches");
+            return true;
+        }
+        in.guard[in.nguard] = n.in[0];
+        in.negated[in.nguard++] = r == 1;
+        if (!collect_block(g, n.region[r], &in))
+            return false;
+    }
+    return true;
+}
+
+static bool
+collect_block(Gr *g, TlBlock b, const Around *at)
 {
     for (TlOp o = tl_blockn(g->ir, b)->first; o; o = tl_opn(g->ir, o)->next) {
         const TlOpNode n = *tl_opn(g->ir, o);
         uint32_t traits = tl_op_row(n.code)->traits;
+        Around in = *at;
         if (n.code == TL_OP_set_element || n.code == TL_OP_acc_element) {
-            if (!add_stmt(g, o, nest, axes))
+            if (!add_stmt(g, o, at))
                 return false;
         } else if (n.code == TL_OP_grid) {
-            uint32_t inner = axes;
-            for (uint32_t i = 0; i < n.nin; i++) {
-                if (g->naxes == GR_MAX_AXES)
-                    return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "more than %d grid loops in one kernel",
-                                   GR_MAX_AXES);
-                TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
-                if (gr_mask(g, n.in[i]) != 0)
-                    gr_serial(g, o, "the extent of a loop depends on another loop");
-                g->axis[g->naxes] = (GrAxis){arg, n.in[i]};
-                if (!tl_map_put(&g->axis_of, arg, g->naxes))
-                    return false;
-                inner |= 1u << g->naxes++;
-            }
-            if (!collect_block(g, n.region[0], nest, inner))
+            if (!add_axes(g, o, &in) || !collect_block(g, n.region[0], &in))
                 return false;
         } else if (n.code == TL_OP_if) {
-            gr_serial(g, o, "a branch stands inside a grid loop");
+            if (!collect_branches(g, o, at))
+                return false;
         } else if (n.nregion) {
             gr_serial(g, o, "a loop with its own order stands inside a grid loop");
         } else if (n.code != TL_OP_element && n.code != TL_OP_yield && !(traits & TL_T_PURE)) {
@@ -118,18 +163,8 @@ gr_collect(Gr *g)
         const TlOpNode n = *tl_opn(g->ir, o);
         bool in = false, scalar = n.nres == 1 && tl_vtype(g->ir, n.res[0])->kind != TL_TY_TILE;
         if (n.code == TL_OP_grid) {
-            bool ok = true;
-            uint32_t axes = 0;
-            for (uint32_t i = 0; ok && i < n.nin; i++) {
-                TlVal arg = tl_blockn(g->ir, n.region[0])->args.data[i];
-                if (g->naxes == GR_MAX_AXES)
-                    return gr_fail(g, n.loc, TL_E_UNSUPPORTED, "more than %d grid loops in one kernel",
-                                   GR_MAX_AXES);
-                g->axis[g->naxes] = (GrAxis){arg, n.in[i]};
-                ok = tl_map_put(&g->axis_of, arg, g->naxes);
-                axes |= 1u << g->naxes++;
-            }
-            if (!ok || !collect_block(g, n.region[0], o, axes))
+            Around at = {.nest = o};
+            if (!add_axes(g, o, &at) || !collect_block(g, n.region[0], &at))
                 return false;
             continue;
         }
@@ -181,8 +216,12 @@ one_axis_a_dim(Gr *g, const GrStmt *s, const GrAccess *a)
 static bool
 check_stmt(Gr *g, GrStmt *s)
 {
-    if (gr_mask(g, s->value) & GR_OPAQUE)
-        return gr_serial(g, s->op, "a value comes from a loop with its own order");
+    uint32_t from = gr_mask(g, s->value);
+    for (uint32_t i = 0; i < s->nguard; i++)
+        from |= gr_mask(g, s->guard[i]);
+    if (from & GR_OPAQUE)
+        return gr_serial(g, s->op,
+                         "a value comes from a loop with its own order, or is read in a branch only");
     if (!one_axis_a_dim(g, s, &s->w))
         return false;
     if (s->red && !s->acc)

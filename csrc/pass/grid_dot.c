@@ -118,7 +118,7 @@ gr_dot_match(Gr *g, GrStmt *s, uint32_t m, uint32_t n)
     TlVal f[GR_MAX_FACTORS];
     uint32_t nf = 0;
     GrDot d = {.found = true, .m = m, .n = n};
-    if (!s->acc || strcmp(tl_attr_str(g->ir, s->op, "kind", ""), "sum") ||
+    if (!s->acc || s->nguard || strcmp(tl_attr_str(g->ir, s->op, "kind", ""), "sum") ||
         !factors(g, s->value, f, &nf, &d.negate))
         return false;
     for (uint32_t k = GR_MAX_AXES; k-- > 0;)

@@ -411,6 +411,16 @@ value(Gr *g, GrSpace *sp, TlVal v)
         GrAccess *a = gr_read_of(g, &g->stmts.data[sp->stmt], o);
         return a ? element(g, sp, a) : 0;
     }
+    if (n.code == TL_OP_if) {
+        in[0] = gr_value(g, sp, n.in[0]);
+        in[1] = gr_value(g, sp, gr_branch_value(g, v, 0));
+        in[2] = gr_value(g, sp, gr_branch_value(g, v, 1));
+        if (!in[0] || !in[1] || !in[2])
+            return 0;
+        if (!is_tile(g, in[0]) && !is_tile(g, in[1]) && !is_tile(g, in[2]))
+            return tl_build1t(&g->b, TL_OP_select, tl_valn(g->ir, v)->type, 3, in[0], in[1], in[2]);
+        return gr_ew(g, sp, TL_OP_select, tl_type_elem(tl_vtype(g->ir, v)), in, 3);
+    }
     bool tiles = false;
     for (uint32_t i = 0; i < n.nin && i < TL_COUNT(in); i++) {
         if (!(in[i] = tl_vtype(g->ir, n.in[i])->kind == TL_TY_BUF ? n.in[i] : gr_value(g, sp, n.in[i])))
@@ -431,6 +441,20 @@ gr_value(Gr *g, GrSpace *sp, TlVal v)
         return (TlVal)have;
     TlVal r = value(g, sp, v);
     return r && tl_map_put(&sp->memo, v, r) ? r : 0;
+}
+
+/* v where the branches around the statement are taken, else `other`. */
+TlVal
+gr_guarded(Gr *g, GrSpace *sp, TlVal v, TlVal other)
+{
+    const GrStmt s = g->stmts.data[sp->stmt];
+    for (uint32_t i = s.nguard; v && i-- > 0;) {
+        TlVal c = gr_value(g, sp, s.guard[i]);
+        if (c && s.negated[i])
+            c = gr_ew(g, sp, TL_OP_not, TL_ELEM_I1, &c, 1);
+        v = gr_ew(g, sp, TL_OP_select, tl_type_elem(tl_vtype(g->ir, v)), (TlVal[]){c, v, other}, 3);
+    }
+    return v;
 }
 
 /* ---- stores ---- */

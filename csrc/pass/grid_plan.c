@@ -111,13 +111,14 @@ reduced_value(Gr *g, GrSpace *sp)
     const GrStmt *s = &g->stmts.data[sp->stmt];
     TlElem wide = tl_vtype(g->ir, s->value)->elem;
     int64_t e;
-    TlVal x = gr_value(g, sp, s->value);
+    TlVal id = gr_identity(g, wide, tl_attr_str(g->ir, s->op, "kind", "sum"));
+    TlVal x = gr_guarded(g, sp, gr_value(g, sp, s->value), id);
     bool whole = gr_all_in_range(g, s, GR_AXES);
     if (s->row)
         whole = whole && gr_const(g, g->axis[s->row_axis].extent, &e) && e % s->row_cap == 0;
     if (whole && !s->inner)
         return x;
-    return gr_fill(g, x, gr_identity(g, wide, tl_attr_str(g->ir, s->op, "kind", "sum")));
+    return gr_fill(g, x, id);
 }
 
 /* acc op= value over the reduced axes in Python's order; acc is carried. A tiled axis comes last. */
@@ -179,6 +180,8 @@ result(Gr *g, GrSpace *sp, bool *full)
         *full = *full && gr_in_range(g, &s.w.idx[d], s.w.buf, d);
     if (!s.acc) {
         v = gr_value(g, sp, s.value);
+        if (s.nguard)
+            v = gr_guarded(g, sp, v, gr_old(g, sp));
         return gr_as_tile(g, sp, v);
     }
     const char *kind = tl_attr_str(g->ir, s.op, "kind", "sum");
@@ -189,7 +192,7 @@ result(Gr *g, GrSpace *sp, bool *full)
         return 0;
     if (s.row && !(sum = reduce_row(g, sp)))
         return 0;
-    if (!s.red && !(sum = gr_value(g, sp, s.value)))
+    if (!s.red && !(sum = gr_guarded(g, sp, gr_value(g, sp, s.value), gr_identity(g, wide, kind))))
         return 0;
     g->b.loc = loc;
     TlVal old = gr_cast(g, sp, gr_old(g, sp), wide);

@@ -140,6 +140,16 @@ class Grid:
             self.depth -= 1
             self.op("}")
             return
+        if isinstance(s, ast.If):
+            self.op(f"if {self.expr(s.test)[0]} () {{")
+            for body in (s.body, s.orelse):
+                self.depth += 1
+                for x in body:
+                    self.statement(x)
+                self.op("yield")
+                self.depth -= 1
+                self.op("} () {" if body is s.body else "}")
+            return
         if isinstance(s, ast.AugAssign):
             sign = isinstance(s.op, ast.Sub)
             self.accumulate(s.target, s.value, "sum" if sign else ACC[type(s.op)], sign)
@@ -217,6 +227,23 @@ class Grid:
                 return self.op(f"{f} {a}, {b}", t), t
             v, t = self.expr(e.args[0])
             return self.op(f"{f} {v}", t), t
+        if isinstance(e, ast.IfExp):
+            c = self.expr(e.test)[0]
+            at = len(self.lines)
+            self.op(f"if {c} () {{")
+            self.depth += 1
+            a = self.expr(e.body)
+            t = "f32" if a[1] == "lit" else a[1]
+            self.op(f"yield {self.to(a, t)}")
+            self.depth -= 1
+            self.op("} () {")
+            self.depth += 1
+            self.op(f"yield {self.to(self.expr(e.orelse), t)}")
+            self.depth -= 1
+            self.count += 1
+            self.lines[at] = self.lines[at].replace("if ", f"%v{self.count} = if ", 1)
+            self.op(f"}} : {t}")
+            return f"%v{self.count}", t
         if isinstance(e, ast.Compare):
             a, b, _ = self.two(self.expr(e.left), self.expr(e.comparators[0]))
             return self.op(f"{COMPARE[type(e.ops[0])]} {a}, {b}", "i1"), "i1"
@@ -248,6 +275,14 @@ class Grid:
                 env.update(zip(names, at, strict=True))
                 for x in s.body:
                     self.run(x, env)
+            return
+        if isinstance(s, ast.If):
+            try:
+                test = self.value(s.test, env)
+            except Outside:
+                test = False
+            for x in s.body if test else s.orelse:
+                self.run(x, env)
             return
         try:
             if isinstance(s, ast.AugAssign):
@@ -294,6 +329,8 @@ class Grid:
                 "i32": int,
             }
             return fns.get(f, float)(*a)
+        if isinstance(e, ast.IfExp):
+            return self.value(e.body if self.value(e.test, env) else e.orelse, env)
         if isinstance(e, ast.Compare):
             a, b = self.value(e.left, env), self.value(e.comparators[0], env)
             return {"lt": a < b, "gt": a > b, "le": a <= b, "ge": a >= b, "eq": a == b, "ne": a != b}[

@@ -127,6 +127,16 @@ ELEMENTWISE: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "select": ("for i, j in grid(M, N):\n Y[i, j] = where(X[i, j] > 0, X[i, j] * 2, b[0])", XY),
     "fixed_row": ("for i, j in grid(M, N):\n Y[i, j] = X[3, j] + X[i, 16]", XY),
     "row_outside": ("for i, j in grid(M, N):\n Y[i, j] = X[M + 5, j] + 1", XY),
+    "if": ("for i, j in grid(M, N):\n if X[i, j] > 0:\n  Y[i, j] = X[i, j] * 2", XY),
+    "if_else": (
+        "for i, j in grid(M, N):\n if i > 2:\n  Y[i, j] = X[i - 1, j]\n else:\n  Y[i, j] = b[j]\n  Y[i, j] += 1",
+        XY,
+    ),
+    "if_in_if": (
+        "for i, j in grid(M, N):\n if X[i, j] > 0:\n  if j < 9:\n   Y[i, j] += X[i, j]\n  else:\n   Y[i, j] = 0",
+        XY,
+    ),
+    "conditional": ("for i, j in grid(M, N):\n Y[i, j] = X[i, j] if X[i, j] > b[j] else 7", XY),
     "add_in_place": ("for i, j in grid(M, N):\n Y[i, j] += X[i, j]", XY),
     "chain": (
         "for i, j in grid(M, N):\n Y[i, j] = X[i, j] * 2\nfor i, j in grid(M, N):\n Z[i, j] = Y[i, j] + b[j]",
@@ -156,6 +166,10 @@ REDUCTIONS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "row_min": ("for i, j in grid(M, N):\n s[i] = min(s[i], X[i, j])", {"X": ("f32", "M N"), "s": ("f32", "M")}),
     "row_sum_i32": ("for i, j in grid(M, N):\n s[i] += X[i, j]", {"X": ("i32", "M N"), "s": ("i32", "M")}),
     "sum_with_gap": ("for i, j in grid(M, N):\n s[i] += X[i, j + 2]", {"X": ("f16", "M N"), "s": ("f16", "M")}),
+    "sum_if": (
+        "for i, j in grid(M, N):\n if X[i, j] > b[j]:\n  s[i] += X[i, j]",
+        {"X": ("f16", "M N"), "b": ("f16", "N"), "s": ("f16", "M")},
+    ),
     "product": ("for i, j in grid(M, 3):\n s[i] *= X[i, j]", {"X": ("f32", "M 3"), "s": ("f32", "M")}),
     "matvec": (
         "for i, k in grid(M, K):\n y[i] += A[i, k] * x[k]",
@@ -202,6 +216,11 @@ SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "gather": ("for i in grid(M):\n y[i] = A[x[i]]", {"A": ("f32", "M"), "x": ("i32", "M"), "y": ("f32", "M")}),
     "strided": ("for i in grid(M):\n y[2 * i] = x[i]", {"x": ("f32", "M"), "y": ("f32", "M+M")}),
     "diagonal": ("for i, j in grid(M, M):\n y[i, j] = x[i, i]", {"x": ("f32", "M M"), "y": ("f32", "M M")}),
+    "choice_at_the_edge": ("for i in grid(M):\n y[i] = x[i - 1] if i > 0 else 5", {k: ("f32", "M") for k in "xy"}),
+    "branch_on_other_turns": (
+        "for i in grid(M):\n if A[i - 1] > 0:\n  A[i] = A[i] - 9\n else:\n  A[i] = A[i] + 1",
+        {"A": ("f32", "M")},
+    ),
     "last_wins": ("for i, j in grid(M, N):\n y[i] = X[i, j]", {"X": ("f32", "M N"), "y": ("f32", "M")}),
     "prefix_sum": (
         "for i, j in grid(M, N):\n s[i] += X[i, j]\n Y[i, j] = s[i]",
@@ -396,7 +415,16 @@ def test_refused_grid() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["contraction-bias_relu_after", "reduction-norm", "single-dot_of_dot", "serial-scatter", "elementwise-rank_4"],
+    [
+        "contraction-bias_relu_after",
+        "reduction-norm",
+        "single-dot_of_dot",
+        "serial-scatter",
+        "serial-choice_at_the_edge",
+        "elementwise-if_else",
+        "reduction-sum_with_gap",
+        "elementwise-rank_4",
+    ],
 )
 def test_every_allocation_may_fail(case: str) -> None:
     assert irlib.alloc_sweep(build(case, True).text, "grid_loops") > 0
@@ -431,6 +459,11 @@ ON_SIMULATOR = [
     "contraction-larger_loops", "elementwise-bias", "elementwise-transposed", "elementwise-stencil",
     "elementwise-rank_4",
     "elementwise-rank_5", "elementwise-shifted_down", "elementwise-row_outside", "elementwise-chain_with_gaps",
+    "elementwise-if_else",
+    "elementwise-if_in_if",
+    "elementwise-conditional",
+    "reduction-sum_if",
+    "serial-choice_at_the_edge",
     "reduction-row_sum", "reduction-column_max", "reduction-matvec_gap", "reduction-norm", "reduction-row_twice",
     "single-one_sum", "single-long_sum", "single-both_ways", "single-other_elements", "single-dot_of_dot",
     "single-total_used", "serial-recurrence", "serial-scatter",
