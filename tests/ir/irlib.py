@@ -83,10 +83,10 @@ def good(text: str, passes: str | None = "", round_trip: bool = True) -> str:
     return out
 
 
-def alloc_sweep(text: str, passes: str = "", expect: int = OK) -> int:
+def alloc_sweep(text: str, passes: str | None = "", expect: int = OK) -> int:
     """Every memory request fails once; gives the number of requests, below 0 when a failure was not handled."""
     raw = text.encode()
-    return lib().tl_test_alloc_sweep(raw, len(raw), passes.encode(), expect)
+    return lib().tl_test_alloc_sweep(raw, len(raw), None if passes is None else passes.encode(), expect)
 
 
 def fuzz(text: str, seed: int, rounds: int) -> tuple[int, str]:
