@@ -46,6 +46,16 @@ def test_complete() -> None:
     assert (ROOT / "tilelang" / "py.typed").exists()
 
 
+def test_members() -> None:
+    """The stubs' classes have all public members."""
+    classes = {n.name: n for n in ast.parse(STUB.read_text(encoding="utf-8")).body if isinstance(n, ast.ClassDef)}
+    for cls in (tl.Kernel, tl.CompiledKernel, tl.DType):
+        body = classes[cls.__name__].body
+        named = {n.name for n in body if isinstance(n, ast.FunctionDef)}
+        named |= {n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+        assert {n for n in dir(cls) if not n.startswith("_")} - {"exponent"} <= named, cls.__name__
+
+
 def test_documented() -> None:
     """Every public function has a docstring."""
     missing = [n for n in dir(tl) if not n.startswith("_") and callable(getattr(tl, n)) and not getattr(tl, n).__doc__]
