@@ -1,0 +1,333 @@
+"""Every vector-memory load, store and atomic of each encoding in kernels of one wave: each lane has a slot of 32 bytes.
+
+Expected bytes come from plain Python on the same input. The half that a d16 load does not write is not compared (it is
+kept or cleared, depending on the chip's error correction)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import simlib
+
+sim = pytest.importorskip("tilelang.sim")
+
+from isa_ref import encode  # noqa: E402
+
+ARCHS = [a for a in ("gfx90a", "gfx942", "gfx950") if sim._native.library().tlsim_arch_available(a.encode())]
+SLOT, LANES = 32, 64
+REGION = SLOT * LANES
+OLD = 0x0A0B0C00  # before a load: OLD + k in v10 + k
+
+# ---- what the operations do --------------------------------------------------------------------------------------
+
+LOADS = {  # suffix -> (bytes, signed, half: None, 0 low, 1 high)
+    "ubyte": (1, False, None), "sbyte": (1, True, None), "ushort": (2, False, None), "sshort": (2, True, None),
+    "dword": (4, False, None), "dwordx2": (8, False, None), "dwordx3": (12, False, None), "dwordx4": (16, False, None),
+    "ubyte_d16": (1, False, 0), "ubyte_d16_hi": (1, False, 1), "sbyte_d16": (1, True, 0), "sbyte_d16_hi": (1, True, 1),
+    "short_d16": (2, False, 0), "short_d16_hi": (2, False, 1),
+}  # fmt: skip
+STORES = {  # suffix -> (bytes, first byte of the data register)
+    "byte": (1, 0), "byte_d16_hi": (1, 2), "short": (2, 0), "short_d16_hi": (2, 2), "dword": (4, 0),
+    "dwordx2": (8, 0), "dwordx3": (12, 0), "dwordx4": (16, 0),
+}  # fmt: skip
+
+
+def signed(x: int, bits: int) -> int:
+    return x - (1 << bits) if x >> (bits - 1) & 1 else x
+
+
+def f32(x: int) -> float:
+    return struct.unpack("<f", struct.pack("<I", x))[0]
+
+
+def f64(x: int) -> float:
+    return struct.unpack("<d", struct.pack("<Q", x))[0]
+
+
+def add_f32(a: int, b: int) -> int:
+    return int(np.float32(f32(a) + f32(b)).view(np.uint32))  # the float64 sum is exact here
+
+
+def f64_op(f) -> object:
+    return lambda a, b, n: struct.unpack("<Q", struct.pack("<d", f(f64(a), f64(b))))[0]
+
+
+def halves(f) -> object:
+    return lambda a, b, n: f(a & 0xFFFF, b & 0xFFFF) | f(a >> 16, b >> 16) << 16
+
+
+def add_f16(a: int, b: int) -> int:
+    x, y = (float(np.uint16(v).view(np.float16)) for v in (a, b))
+    return int(np.float16(x + y).view(np.uint16))
+
+
+def add_bf16(a: int, b: int) -> int:
+    bits = add_f32(a << 16, b << 16)  # exact for these values
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
+
+
+INT_ATOMICS = {  # (memory, data, bits) -> memory
+    "swap": lambda m, d, n: d,
+    "add": lambda m, d, n: m + d,
+    "sub": lambda m, d, n: m - d,
+    "smin": lambda m, d, n: min(signed(m, n), signed(d, n)),
+    "smax": lambda m, d, n: max(signed(m, n), signed(d, n)),
+    "umin": lambda m, d, n: min(m, d),
+    "umax": lambda m, d, n: max(m, d),
+    "and": lambda m, d, n: m & d,
+    "or": lambda m, d, n: m | d,
+    "xor": lambda m, d, n: m ^ d,
+    "inc": lambda m, d, n: 0 if m >= d else m + 1,
+    "dec": lambda m, d, n: d if m == 0 or m > d else m - 1,
+}
+FLOAT_ATOMICS = {
+    "add_f32": (4, lambda m, d, n: add_f32(m, d)),
+    "add_f64": (8, f64_op(lambda m, d: m + d)),
+    "min_f64": (8, f64_op(min)),
+    "max_f64": (8, f64_op(max)),
+    "pk_add_f16": (4, halves(add_f16)),
+    "pk_add_bf16": (4, halves(add_bf16)),
+}
+
+# ---- cases --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Case:
+    """One instruction in a kernel: text, and how out and mem change."""
+
+    text: str
+    kind: str  # load, store, atomic
+    what: str
+    ret: bool = False
+
+
+def value(data: np.ndarray, lane: int, at: int, n: int) -> int:
+    start = lane * SLOT + at
+    return int.from_bytes(data[start : start + n].tobytes(), "little")
+
+
+def regs(first: int, nbytes: int) -> str:
+    n = max(1, nbytes // 4)
+    return f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"
+
+
+def load_cases(fam: str) -> list[Case]:
+    out = []
+    for name, (n, _, _) in LOADS.items():
+        d = regs(10, n)
+        forms = {
+            "global": [f"{d}, v[2:3], off offset:4", f"{d}, v1, s[12:13] offset:4"],
+            "flat": [f"{d}, v[2:3] offset:4"],
+            "buffer": [f"{d}, v1, s[16:19], 0 offen offset:4", f"{d}, v0, s[24:27], 4 idxen"],
+            "scratch": [f"{d}, v1, off offset:4"],
+        }[fam]
+        out += [Case(f"{fam}_load_{name} {f}", "load", name) for f in forms]
+    return out
+
+
+def store_cases(fam: str) -> list[Case]:
+    out = []
+    for name, (n, _) in STORES.items():
+        d = regs(10, n)
+        forms = {
+            "global": [f"v[4:5], {d}, off offset:4", f"v1, {d}, s[14:15] offset:4"],
+            "flat": [f"v[4:5], {d} offset:4"],
+            "buffer": [f"{d}, v1, s[20:23], 0 offen offset:4"],
+            "scratch": [f"v1, {d}, off offset:4"],
+        }[fam]
+        out += [Case(f"{fam}_store_{name} {f}", "store", name) for f in forms]
+    return out
+
+
+def atomic_cases(fam: str, arch: str) -> list[Case]:
+    out = []
+    flag = " glc" if arch == "gfx90a" else " sc0"
+    ops = [(o + x, 8 if x else 4) for o in (*INT_ATOMICS, "cmpswap") for x in ("", "_x2")]
+    ops += [(o, n) for o, (n, _) in FLOAT_ATOMICS.items()]
+    for name, n in ops:
+        d = regs(10, 2 * n if "cmpswap" in name else n)
+        for ret in (False, True):
+            r, f = (regs(14, n) + ", ", flag) if ret else ("", "")
+            forms = {
+                "global": [f"{r}v[6:7], {d}, off offset:8{f}", f"{r}v1, {d}, s[28:29] offset:8{f}"],
+                "flat": [f"{r}v[6:7], {d} offset:8{f}"],
+                "buffer": [f"{d}, v1, s[32:35], 0 offen offset:8{f}"],
+            }[fam]
+            out += [Case(f"{fam}_atomic_{name} {x}", "atomic", name, ret) for x in forms]
+    return out
+
+
+def atomic_result(what: str, mem: int, data: int, data2: int) -> tuple[int, int]:
+    """(bytes, new memory)."""
+    if what in FLOAT_ATOMICS:
+        n, f = FLOAT_ATOMICS[what]
+        return n, f(mem, data, 8 * n)
+    op, _, x2 = what.partition("_x2")
+    n = 8 if what.endswith("_x2") else 4
+    if op == "cmpswap":
+        return n, data if mem == data2 else mem
+    return n, INT_ATOMICS[op](mem, data, 8 * n) & ((1 << 8 * n) - 1)
+
+
+PROLOGUE = """
+s_load_dwordx4 s[12:15], s[0:1], 0x0
+s_load_dwordx2 s[28:29], s[0:1], 0x10
+v_lshlrev_b32 v1, 5, v0
+s_waitcnt lgkmcnt(0)
+s_mov_b32 s16, s12
+s_and_b32 s17, s13, 0xffff
+s_mov_b32 s18, 2048
+s_mov_b32 s19, 0x27000
+s_mov_b32 s24, s12
+s_or_b32 s25, s17, 0x200000
+s_mov_b32 s26, 64
+s_mov_b32 s27, 0x27000
+v_mov_b32 v2, s12
+v_mov_b32 v3, s13
+v_add_co_u32 v2, vcc, v2, v1
+v_addc_co_u32 v3, vcc, 0, v3, vcc
+"""
+# Before each case: the regions of out and mem that it has, as V# and as lane addresses; then the next ones.
+HERE = """
+s_mov_b32 s20, s14
+s_and_b32 s21, s15, 0xffff
+s_mov_b32 s22, 2048
+s_mov_b32 s23, 0x27000
+s_mov_b32 s32, s28
+s_and_b32 s33, s29, 0xffff
+s_mov_b32 s34, 2048
+s_mov_b32 s35, 0x27000
+v_mov_b32 v4, s14
+v_mov_b32 v5, s15
+v_add_co_u32 v4, vcc, v4, v1
+v_addc_co_u32 v5, vcc, 0, v5, vcc
+v_mov_b32 v6, s28
+v_mov_b32 v7, s29
+v_add_co_u32 v6, vcc, v6, v1
+v_addc_co_u32 v7, vcc, 0, v7, vcc
+"""
+NEXT = "s_add_u32 s14, s14, 2048\ns_addc_u32 s15, s15, 0\ns_add_u32 s28, s28, 2048\ns_addc_u32 s29, s29, 0\n"
+WAIT = "s_waitcnt vmcnt(0) lgkmcnt(0)\n"
+TAKE = "global_load_dwordx4 v[10:13], v[2:3], off\n" + WAIT
+GIVE = "global_store_dwordx4 v[4:5], v[10:13], off\n" + WAIT
+
+
+def code_of(c: Case, fam: str) -> str:
+    """The case between its set-up and what shows its result."""
+    text = HERE
+    if c.kind == "load":
+        if fam == "scratch":  # the slot's first 20 bytes into scratch
+            text += (
+                TAKE + "scratch_store_dwordx4 v1, v[10:13], off\nglobal_load_dword v10, v[2:3], off offset:16\n" + WAIT
+            )
+            text += "scratch_store_dword v1, v10, off offset:16\n" + WAIT
+        text += "".join(f"v_mov_b32 v{10 + k}, 0x{OLD + k:x}\n" for k in range(4))
+        text += c.text + "\n" + WAIT + GIVE
+    elif c.kind == "store" and fam == "scratch":
+        text += "".join(f"v_mov_b32 v{10 + k}, -1\n" for k in range(4))
+        text += "scratch_store_dwordx4 v1, v[10:13], off\nscratch_store_dwordx4 v1, v[10:13], off offset:16\n" + WAIT
+        text += TAKE + c.text + "\n" + WAIT + "scratch_load_dwordx4 v[10:13], v1, off\n" + WAIT + GIVE
+        text += "scratch_load_dwordx4 v[10:13], v1, off offset:16\n" + WAIT
+        text += "global_store_dwordx4 v[4:5], v[10:13], off offset:16\n" + WAIT
+    elif c.kind == "store":
+        text += TAKE + c.text + "\n" + WAIT
+    else:
+        back = 10 if fam == "buffer" else 14
+        text += "v_mov_b32 v14, 0\nv_mov_b32 v15, 0\n" + TAKE + c.text + "\n" + WAIT
+        if c.ret:
+            text += f"global_store_dwordx2 v[4:5], v[{back}:{back + 1}], off\n" + WAIT
+    return text + NEXT
+
+
+def dwords(rng: np.random.Generator, n: int) -> np.ndarray:
+    """n bytes whose dwords are ordinary numbers as f32, f64, two f16 and two bf16."""
+    k = n // 4
+    high = (rng.integers(0x3C00, 0x4300, k) | rng.integers(0, 2, k) << 15).astype(np.uint32)
+    low = (rng.integers(0x3800, 0x3C00, k) | rng.integers(0, 2, k) << 15).astype(np.uint32)
+    return (high << np.uint32(16) | low).view(np.uint8)
+
+
+def run_cases(arch: str, fam: str, cases: list[Case]) -> int:
+    """Runs all cases that the chip has in one kernel and compares out and mem; returns how many."""
+    cases = [c for c, code in zip(cases, encode(arch, [c.text for c in cases]), strict=True) if code is not None]
+    body = PROLOGUE + "".join(code_of(c, fam) for c in cases)
+    args = (simlib.BUF, simlib.BUF, simlib.BUF)
+    scratch = 2048 + SLOT if fam == "scratch" else 0
+    hsaco = simlib.code_object(body, args, arch=arch, vgprs=32, sgprs=48, scratch=scratch)
+    seed = sum(map(ord, arch + fam))
+    rng = np.random.default_rng(seed)
+    data = dwords(rng, REGION)
+    out = np.full(REGION * len(cases), 0xEE, np.uint8)
+    mem = dwords(rng, REGION * len(cases))
+    for i in range(len(cases)):  # half of the compare-and-swaps succeed
+        for lane in range(0, LANES, 2):
+            at = i * REGION + lane * SLOT + 8
+            n = 8 if cases[i].what.endswith("_x2") else 4
+            mem[at : at + n] = data[lane * SLOT + n : lane * SLOT + 2 * n]
+    dev = sim.Device(arch, checks=["bounds", "wait"], threads=1)
+    got_out, got_mem = out.copy(), mem.copy()
+    dev.load(hsaco).kernels["k"].launch(1, 64, [data, got_out, got_mem])
+    for i, c in enumerate(cases):
+        a, b = i * REGION, (i + 1) * REGION
+        keep = np.full(REGION, 255, np.uint8)
+        want_out, want_mem = out[a:b].copy(), mem[a:b].copy()
+        expect(c, fam, data, want_out, want_mem, keep)
+        assert np.array_equal(got_mem[a:b], want_mem), f"{arch}, seed {seed}: {c.text}: memory"
+        bad = np.flatnonzero((got_out[a:b] ^ want_out) & keep)
+        assert not bad.size, (
+            f"{arch}, seed {seed}: {c.text}: byte {bad[0] % SLOT} of lane {bad[0] // SLOT} is "
+            f"{got_out[a + bad[0]]:02x}, not {want_out[bad[0]]:02x}"
+        )
+    return len(cases)
+
+
+def expect(c: Case, fam: str, data: np.ndarray, out: np.ndarray, mem: np.ndarray, keep: np.ndarray) -> None:
+    """What the case leaves in its regions of out and mem; keep: bits of out that are compared."""
+    for lane in range(LANES):
+        at = lane * SLOT
+
+        def put(to: np.ndarray, offset: int, x: int, n: int, at: int = at) -> None:
+            to[at + offset : at + offset + n] = np.frombuffer((x & ((1 << 8 * n) - 1)).to_bytes(n, "little"), np.uint8)
+
+        if c.kind == "load":
+            n, sign, half = LOADS[c.what]
+            for k in range(4):
+                put(out, 4 * k, OLD + k, 4)
+            x = value(data, lane, 4, n)
+            x = signed(x, 8 * n) if sign else x
+            if half is None:
+                put(out, 0, x, max(4, n))
+            else:
+                put(out, 2 * half, x, 2)
+                keep[at + 2 * (1 - half) : at + 2 * (1 - half) + 2] = 0
+        elif c.kind == "store":
+            n, first = STORES[c.what]
+            if fam == "scratch":
+                put(out, 0, (1 << 256) - 1, 32)
+            put(out, 4, value(data, lane, first, n), n)
+        else:
+            n = FLOAT_ATOMICS[c.what][0] if c.what in FLOAT_ATOMICS else 8 if c.what.endswith("_x2") else 4
+            old = value(mem, lane, 8, n)
+            _, new = atomic_result(c.what, old, value(data, lane, 0, n), value(data, lane, n, n))
+            put(mem, 8, new, n)
+            if c.ret:
+                high = value(data, lane, 4, 4) if fam == "buffer" and n == 4 else 0
+                put(out, 0, old | high << 32 if n == 4 else old, 8)
+
+
+@pytest.mark.parametrize("fam", ["global", "flat", "buffer", "scratch"])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_loads_and_stores(arch, fam):
+    if fam == "scratch" and arch == "gfx90a":
+        pytest.skip("gfx90a sets flat scratch up by hand")
+    assert run_cases(arch, fam, load_cases(fam) + store_cases(fam)) >= 22
+
+
+@pytest.mark.parametrize("fam", ["global", "flat", "buffer"])
+@pytest.mark.parametrize("arch", ARCHS)
+def test_atomics(arch, fam):
+    assert run_cases(arch, fam, atomic_cases(fam, arch)) >= 52
