@@ -334,3 +334,57 @@ def test_constexpr() -> None:
     out = np.zeros(9, np.int32)
     m.k[1](out, 4)
     assert out.tolist() == [4, 5, 6, 7, 0, 0, 0, 0, 0]
+
+
+def test_threads_compile() -> None:
+    """Different kernels compiled and run by several threads at once."""
+    text = """
+    M, N, K = tl.dims("M N K")
+    @tl.kernel
+    def k(A: tl.Buffer[M, K], B: tl.Buffer[K, N], C: tl.Buffer[M, N]):
+        i, j = tl.program_id(0), tl.program_id(1)
+        acc = tl.zeros([32, 32])
+        for q in range(0, K, 32):
+            acc += tl.dot(A[i * 32 : i * 32 + 32, q : q + 32], B[q : q + 32, j * 32 : j * 32 + 32])
+        C[i * 32 : i * 32 + 32, j * 32 : j * 32 + 32] = acc + V
+    """
+    wrong: list[Any] = []
+
+    def work(t: int) -> None:
+        for i in range(4):
+            v = t * 10 + i
+            c = np.zeros((40, 30), np.float32)
+            module(text, V=v).k(np.ones((40, 50), np.float16), np.ones((50, 30), np.float16), c)
+            if not (c == 50 + v).all():
+                wrong.append(v)
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(100)
+    assert wrong == [] and not any(t.is_alive() for t in threads)
+
+
+def test_replaced_block_size() -> None:
+    """One captured constant of a matrix product replaced: another tile, the same result."""
+    m = module("""
+    M, N, K = tl.dims("M N K")
+    block_size = 64
+    @tl.kernel
+    def k(A: tl.Buffer[M, K], B: tl.Buffer[K, N], C: tl.Buffer[M, N]):
+        i, j = tl.program_id(0), tl.program_id(1)
+        acc = tl.zeros([block_size, block_size])
+        for q in range(0, K, block_size):
+            a = A[i * block_size : (i + 1) * block_size, q : q + block_size]
+            acc += tl.dot(a, B[q : q + block_size, j * block_size : (j + 1) * block_size])
+        C[i * block_size : (i + 1) * block_size, j * block_size : (j + 1) * block_size] = acc
+    """)
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-3, 4, (50, 40)).astype(np.float16), rng.integers(-3, 4, (40, 70)).astype(np.float16)
+    for size in (16, 32):
+        compiled = tl.compile(m.k, block_size=size)
+        c = np.zeros((50, 70), np.float32)
+        compiled(a, b, c)
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+        assert f"tile<{size}x{size}xf32>" in compiled.asm["tir"]
