@@ -87,7 +87,7 @@ typedef struct SimLaunch {
     const void *kernarg; /* explicit arguments at their offsets */
     uint64_t kernarg_bytes;
     bool cooperative;
-    SimStats *stats; /* NULL: not wanted; pc_counts NULL or (code_hi - code_lo) / 4 zeroed counters */
+    SimStats *stats; /* NULL: not wanted; pc_counts NULL or sim_image_count_words() zeroed counters */
 } SimLaunch;
 
 SimStatus sim_device_launch(SimDevice *d, const SimLaunch *l);

@@ -216,7 +216,7 @@ sim_dispatch(SimDevice *dev, SimLaunchInfo *info, bool foreign, uint64_t residen
         for (uint32_t i = 0; i < dev->images.len; i++) {
             const SimImage *im = dev->images.data[i];
             if (info->entry >= im->code_lo && info->entry < im->code_hi)
-                d.code_words = (im->code_hi - im->code_lo + 3) / 4;
+                d.code_words = sim_image_count_words(im);
         }
     }
     bool ok = true;

@@ -112,7 +112,7 @@ begin_stats(HipDevice *d, SimKernel *k)
     d->stats_kernel = k;
     d->stats_image = k->image;
     if (d->stats_on)
-        d->stats.pc_counts = calloc((k->image->code_hi - k->image->code_lo + 3) / 4, sizeof(uint64_t));
+        d->stats.pc_counts = calloc(sim_image_count_words(k->image), sizeof(uint64_t));
     return &d->stats;
 }
 

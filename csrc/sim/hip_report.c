@@ -210,7 +210,7 @@ static void
 put_counts(TlText *t, const HipDevice *d)
 {
     const SimImage *im = d->stats_image;
-    uint64_t words = (im->code_hi - im->code_lo + 3) / 4;
+    uint64_t words = sim_image_count_words(im);
     uint64_t *by_op = TL_NEW_N(t->arena, uint64_t, isa_op_count());
     if (!by_op) {
         t->failed = true;

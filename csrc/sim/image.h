@@ -86,6 +86,13 @@ struct SimImage {
     bool lines_tried;
 };
 
+/* Counters of SimStats.pc_counts: one a dword of code and one for running off its end. */
+static inline uint64_t
+sim_image_count_words(const SimImage *im)
+{
+    return (im->code_hi - im->code_lo + 3) / 4 + 1;
+}
+
 /* Loads size bytes. NULL: error text in why[0..why_size). */
 SimImage *sim_image_load(SimMem *mem, const void *data, uint64_t size, char *why, size_t why_size);
 void sim_image_free(SimImage *im);

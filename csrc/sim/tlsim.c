@@ -186,7 +186,7 @@ tlsim_kernel_info(const SimKernel *k, TlsimKernelInfo *out)
         .nargs = k->nargs,
         .allocated_vgprs = sim_kernel_vgprs(k),
         .code_bytes = k->size,
-        .count_words = (im->code_hi - im->code_lo + 3) / 4,
+        .count_words = sim_image_count_words(im),
         .count_base = (int64_t)(im->code_lo - k->entry),
     };
     memcpy(out->reqd_workgroup_size, k->reqd_workgroup_size, sizeof out->reqd_workgroup_size);

@@ -394,7 +394,9 @@ class Kernel:
         by_mnemonic: dict[str, int] = {}
         for i in np.flatnonzero(counts):
             pc, n = self._info.count_base + 4 * int(i), int(counts[i])
-            _, text, mnemonic, _, _ = self._disasm(pc)
+            size, text, mnemonic, _, _ = self._disasm(pc)
+            if not size:
+                continue
             by_pc[pc] = (n, text)
             by_mnemonic[mnemonic] = by_mnemonic.get(mnemonic, 0) + n
 
