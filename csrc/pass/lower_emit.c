@@ -87,7 +87,8 @@ same_op(const Lw *lw, TlVal v, TlOpcode c, TlType t, const TlVal *in, uint32_t n
     if (!o)
         return false;
     const TlOpNode *p = tl_opn(lw->ir, o);
-    if (p->code != c || p->nin != n || tl_valn(lw->ir, v)->type != t || memcmp(p->in, in, n * sizeof *in))
+    if (p->code != c || p->nin != n || tl_valn(lw->ir, v)->type != t ||
+        (n && memcmp(p->in, in, n * sizeof *in)))
         return false;
     return key ? tl_attr_int(lw->ir, o, key, INT64_MIN) == value : p->nattr == 0;
 }
