@@ -385,9 +385,45 @@ harmless(Gr *g, const GrStmt *s, const GrAccess *a, const GrStmt *t, const GrAcc
     return s == t || !shared;
 }
 
+/* An operation's place in the text of the kernel: paths from the outside in, compared. */
+static bool
+stands_before(const Gr *g, TlOp a, TlOp b)
+{
+    TlOp pa[16], pb[16];
+    uint32_t na = 0, nb = 0;
+    for (TlOp o = a; o && na < TL_COUNT(pa); o = tl_blockn(g->ir, tl_opn(g->ir, o)->block)->parent)
+        pa[na++] = o;
+    for (TlOp o = b; o && nb < TL_COUNT(pb); o = tl_blockn(g->ir, tl_opn(g->ir, o)->block)->parent)
+        pb[nb++] = o;
+    while (na && nb && pa[na - 1] == pb[nb - 1]) {
+        na--;
+        nb--;
+    }
+    if (!na || !nb || tl_opn(g->ir, pa[na - 1])->block != tl_opn(g->ir, pb[nb - 1])->block)
+        return true; /* one inside the other, or branches of one `if`: take it as before */
+    for (TlOp o = pa[na - 1]; o; o = tl_opn(g->ir, o)->next)
+        if (o == pb[nb - 1])
+            return true;
+    return false;
+}
+
+/* t computes with an element that it read before s wrote its tensor. */
+static bool
+read_too_early(Gr *g, const GrStmt *s, const GrStmt *t)
+{
+    for (uint32_t i = 0; s != t && s->nest == t->nest && i < t->reads.len; i++)
+        if (t->reads.data[i].buf == s->w.buf && stands_before(g, t->reads.data[i].op, s->op))
+            return true;
+    return false;
+}
+
 static GrVerdict
 check_pair(Gr *g, const GrStmt *s, const GrStmt *t)
 {
+    if (read_too_early(g, s, t)) {
+        gr_serial(g, t->op, "an element is read before another statement writes it, and used after");
+        return GR_SERIAL;
+    }
     for (uint32_t i = 0; i <= s->reads.len; i++)
         for (uint32_t j = 0; j <= t->reads.len; j++) {
             TlVal buf = i == 0 ? s->w.buf : t->w.buf;

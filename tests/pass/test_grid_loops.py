@@ -221,6 +221,7 @@ SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         "for i in grid(M):\n if A[i - 1] > 0:\n  A[i] = A[i] - 9\n else:\n  A[i] = A[i] + 1",
         {"A": ("f32", "M")},
     ),
+    "swap": ("for i in grid(M):\n t = x[i]\n x[i] = y[i]\n y[i] = t", {k: ("f32", "M") for k in "xy"}),
     "last_wins": ("for i, j in grid(M, N):\n y[i] = X[i, j]", {"X": ("f32", "M N"), "y": ("f32", "M")}),
     "prefix_sum": (
         "for i, j in grid(M, N):\n s[i] += X[i, j]\n Y[i, j] = s[i]",
