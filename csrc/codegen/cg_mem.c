@@ -243,27 +243,39 @@ cg_store(Cg *g, TlOp o)
 /* ---- barrier ---- */
 
 static void
-fence(Cg *g, LLVMAtomicOrdering order, bool lds_only)
+fence(Cg *g, const char *scope, LLVMAtomicOrdering order, bool lds_only)
 {
-    LLVMValueRef f = LLVMBuildFenceSyncScope(g->b, order, LLVMGetSyncScopeID(g->ctx, "workgroup", 9), "");
+    LLVMValueRef f =
+        LLVMBuildFenceSyncScope(g->b, order, LLVMGetSyncScopeID(g->ctx, scope, strlen(scope)), "");
     if (lds_only)
         LLVMSetMetadata(f, LLVMGetMDKindIDInContext(g->ctx, "mmra", 4),
                         LLVMMetadataAsValue(g->ctx, g->lds_only));
 }
 
 /* scope "lds" (default): only LDS accesses are ordered, global loads stay in flight; "all": global memory
- * too. */
+ * too.
+ *
+ * The waits that LLVM makes of a fence are soft: where nothing is in flight on a loop's first turn they are
+ * dropped, though a later turn may come with accesses in flight. On CDNA, where one lgkmcnt(0) is all that a
+ * workgroup needs (its waves share one L1 that keeps the order of accesses), the wait is explicit and the
+ * fences only keep the compiler from moving accesses. */
 bool
 cg_barrier(Cg *g, TlOp o)
 {
     const char *scope = tl_attr_str(g->ir, o, "scope", "lds");
-    bool lds_only = strcmp(scope, "lds") == 0;
+    bool lds_only = strcmp(scope, "lds") == 0, cdna = g->target->arch == TL_ARCH_CDNA;
     if (!lds_only && strcmp(scope, "all") != 0)
         return cg_fail(g, TL_E_VALUE, "scope is \"lds\" or \"all\", not \"%s\"", scope);
-    fence(g, LLVMAtomicOrderingRelease, lds_only);
-    if (g->block_size > g->target->wave && !cg_intrinsic(g, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0))
-        return false;
-    fence(g, LLVMAtomicOrderingAcquire, lds_only);
+    const char *sync = cdna ? "singlethread" : "workgroup";
+    fence(g, sync, LLVMAtomicOrderingRelease, lds_only);
+    if (g->block_size > g->target->wave) {
+        LLVMValueRef wait = cg_int(g->i32, 0xc07f); /* lgkmcnt(0) */
+        if (cdna && !cg_intrinsic(g, "llvm.amdgcn.s.waitcnt", NULL, 0, &wait, 1))
+            return false;
+        if (!cg_intrinsic(g, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0))
+            return false;
+    }
+    fence(g, sync, LLVMAtomicOrderingAcquire, lds_only);
     return true;
 }
 

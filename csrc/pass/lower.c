@@ -203,8 +203,7 @@ lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n)
         return false;
     lw->b = r->save;
     lw->anchor = r->anchor;
-    lw->sync.read |= r->sync.read;
-    lw->sync.written |= r->sync.written;
+    lw->sync = lw_sync_union(lw->sync, r->sync);
     for (uint32_t i = 0; i < r->n; i++)
         now[i] = tl_result(lw->ir, r->op, i);
     unflat(tiles, n, now);
@@ -222,30 +221,135 @@ same_everywhere(const Lw *lw, const LwExt *e)
     return true;
 }
 
-/* Extents of a loop's (or if's) tile results: those of the values yielded, which must not depend on the turn.
- */
+static bool
+ext_equal(const LwExt *a, const LwExt *b)
+{
+    return memcmp(a->lo, b->lo, sizeof a->lo) == 0 && memcmp(a->hi, b->hi, sizeof a->hi) == 0;
+}
+
+static bool
+ext_is_full(const LwExt *e)
+{
+    static const LwExt full;
+    return ext_equal(e, &full);
+}
+
+static bool
+set_ext(Lw *lw, TlVal v, const LwExt *e)
+{
+    LwVal *x = lw_val(lw, v);
+    if (x) {
+        x->ext = *e;
+        x->ext_known = true;
+    }
+    return x != NULL;
+}
+
+/* Makes the thread value v available before operation `at`: moves the pure operations that it needs out of
+ * the regions of `at`. */
+static bool
+lift(Lw *lw, TlVal v, TlOp at, int depth)
+{
+    TlIr *ir = lw->ir;
+    TlOp o = tl_valn(ir, v)->def;
+    TlBlock home = o ? tl_opn(ir, o)->block : tl_valn(ir, v)->block;
+    bool inside = false;
+    for (TlBlock b = home; b && !inside;) {
+        TlOp p = tl_blockn(ir, b)->parent;
+        inside = p == at;
+        b = p ? tl_opn(ir, p)->block : 0;
+    }
+    if (!inside)
+        return true;
+    if (!o || depth > 40 || tl_opn(ir, o)->nregion || !(tl_op_row(tl_opn(ir, o)->code)->traits & TL_T_PURE))
+        return false;
+    for (uint32_t i = 0; i < tl_opn(ir, o)->nin; i++)
+        if (!lift(lw, tl_opn(ir, o)->in[i], at, depth + 1))
+            return false;
+    tl_op_move_before(ir, o, tl_opn(ir, at)->block, at);
+    return true;
+}
+
+static bool
+lift_ext(Lw *lw, const LwExt *e, TlOp at)
+{
+    for (uint32_t d = 0; d < LW_MAX_RANK; d++)
+        if ((e->lo[d] && !lift(lw, e->lo[d], at, 0)) || (e->hi[d] && !lift(lw, e->hi[d], at, 0)))
+            return false;
+    return true;
+}
+
+/* Whether v is a sum of dots, perhaps made in regions: such a tile takes the union of what is accumulated. */
+static bool
+is_accumulator(Lw *lw, TlVal v, int depth)
+{
+    TlIr *ir = lw->ir;
+    TlOp o = tl_valn(ir, v)->def;
+    if (!o || depth > 12)
+        return false;
+    const TlOpNode n = *tl_opn(ir, o);
+    if (n.code == TL_OP_dot)
+        return true;
+    for (uint32_t r = 0; r < n.nregion; r++) {
+        TlOp y = tl_blockn(ir, n.region[r])->last;
+        uint32_t skip = y && tl_opn(ir, y)->code == TL_OP_condition, i = tl_valn(ir, v)->index;
+        if (y && i + skip < tl_opn(ir, y)->nin && is_accumulator(lw, tl_opn(ir, y)->in[i + skip], depth + 1))
+            return true;
+    }
+    for (uint32_t i = 0; i < n.nin && (tl_op_row(n.code)->traits & TL_T_ELEMENTWISE); i++)
+        if (tl_vtype(ir, n.in[i])->kind == TL_TY_TILE && is_accumulator(lw, n.in[i], depth + 1))
+            return true;
+    return false;
+}
+
+/* The tiles that a loop carries enter each turn with the extents that they start with. */
+static bool
+enter_exts(Lw *lw, TlOp loop, uint32_t region)
+{
+    const TlOpNode n = *tl_opn(lw->ir, loop);
+    uint32_t init = n.code == TL_OP_for ? 3 : 0, arg = n.code == TL_OP_for ? 1 : 0;
+    for (uint32_t i = 0; i < n.nres; i++) {
+        LwExt e;
+        TlVal a = tl_blockn(lw->ir, n.region[region])->args.data[arg + i];
+        if (tl_vtype(lw->ir, a)->kind == TL_TY_TILE &&
+            (!lw_ext(lw, n.in[init + i], &e) || !set_ext(lw, a, &e)))
+            return false;
+    }
+    return true;
+}
+
+/* Extents of a loop's tile results. A tile keeps the extent that it starts with; a free one (it takes the
+ * extent of what it meets) and an accumulator of dots may be cut, in each turn to the same. thread: the
+ * emitted loop, 0 when there is none. */
 bool
-lw_loop_exts(Lw *lw, TlOp loop)
+lw_loop_exts(Lw *lw, TlOp loop, TlOp thread)
 {
     TlIr *ir = lw->ir;
     const TlOpNode n = *tl_opn(ir, loop);
-    TlOp y = tl_blockn(ir, n.region[0])->last;
-    for (uint32_t i = 0; i < n.nres; i++) {
-        LwExt e;
-        if (tl_vtype(ir, n.res[i])->kind != TL_TY_TILE)
-            continue;
-        if (!lw_ext(lw, tl_opn(ir, y)->in[i], &e))
-            return false;
-        if (!same_everywhere(lw, &e)) {
-            lw_fail(lw, loop, TL_E_VALUE,
-                    "the extent of a tile that this loop carries changes from turn to turn");
-            return tl_hint(lw->diag, "make it fully valid with .fill(v)");
+    uint32_t init = n.code == TL_OP_for ? 3 : 0;
+    for (uint32_t r = 0; r < n.nregion; r++) {
+        TlOp y = tl_blockn(ir, n.region[r])->last;
+        uint32_t skip = tl_opn(ir, y)->code == TL_OP_condition;
+        for (uint32_t i = 0; i < n.nres; i++) {
+            LwExt first, e;
+            TlVal v = tl_opn(ir, y)->in[i + skip];
+            if (tl_vtype(ir, n.res[i])->kind != TL_TY_TILE)
+                continue;
+            if (!lw_ext(lw, n.in[init + i], &first) || !lw_ext(lw, v, &e))
+                return false;
+            bool keeps = ext_equal(&first, &e);
+            bool sums = !keeps && (ext_is_full(&first) || is_accumulator(lw, v, 0)) &&
+                        (!thread || lift_ext(lw, &e, thread));
+            if (!keeps && !sums) {
+                lw_fail(lw, loop, TL_E_VALUE,
+                        "the extent of a tile that this loop carries changes from turn to turn");
+                return tl_hint(lw->diag,
+                               "make it fully valid with .fill(v), or write t op= x, which leaves t "
+                               "alone where x is not valid");
+            }
+            if (!set_ext(lw, n.res[i], &e))
+                return false;
         }
-        LwVal *v = lw_val(lw, n.res[i]);
-        if (!v)
-            return false;
-        v->ext = e;
-        v->ext_known = true;
     }
     return true;
 }
@@ -257,12 +361,6 @@ carried_chunk(Lw *lw, const TlLayout *l)
         if (tl_layout_equal(&lw->dots.data[i].c, l))
             return tl_dot_slice(&lw->dots.data[i].d, TL_FRAG_C, 0, 0, 0).count;
     return TL_MIN(1u << tl_layout_in_bits(l, TL_DIM_REG), 4u);
-}
-
-static LwSync
-sync_union(LwSync a, LwSync b)
-{
-    return (LwSync){a.read | b.read, a.written | b.written};
 }
 
 typedef struct Carried { /* the carried values of a loop or if: tiles by chunk, scalars by themselves */
@@ -410,12 +508,12 @@ lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init)
     LwSync before = lw->sync;
     lw_sync_loop(lw, loop);
     if (!tl_map_put(&lw->scal, sargs[0], iv) || !carried_bind(lw, &c, sargs + 1, args) ||
-        !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
+        !enter_exts(lw, loop, 0) || !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
         return false;
     lw->b.loc = lw_loc(lw, loop);
-    if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop))
+    if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop, f))
         return false;
-    lw->sync = sync_union(lw->sync, before);
+    lw->sync = lw_sync_union(lw->sync, before);
     lw->b = save;
     lw->anchor = anchor;
     for (uint32_t i = 0; i < c.flat_n; i++)
@@ -444,6 +542,74 @@ lower_for(Lw *lw, TlOp op)
     return lb && ub && lw_plain_for(lw, op, lb, ub, NULL);
 }
 
+/* How many i32 values say the extents of an `if`'s tile results. */
+static uint32_t
+branch_ext_count(Lw *lw, const TlOpNode *n)
+{
+    uint32_t c = 0;
+    for (uint32_t i = 0; i < n->nres; i++)
+        if (tl_vtype(lw->ir, n->res[i])->kind == TL_TY_TILE)
+            c += 2 * tl_vtype(lw->ir, n->res[i])->rank;
+    return c;
+}
+
+/* Ends branch r of an `if`: carried values, then lower and upper bounds of the extents; ext[i] gets those of
+ * result i. */
+static bool
+end_branch(Lw *lw, const TlOpNode *n, uint32_t r, LwExt *ext)
+{
+    TlIr *ir = lw->ir;
+    TlOp y = tl_blockn(ir, n->region[r])->last;
+    Carried c;
+    if (!carried_get(lw, tl_opn(ir, y)->in, n->res, n->nres, NULL, &c))
+        return false;
+    uint32_t extra = branch_ext_count(lw, n), k = c.flat_n;
+    TlVal *flat_v = carried_flat(lw, &c, 0), *v = TL_NEW_N(lw->arena, TlVal, c.flat_n + extra);
+    if (!flat_v || !v)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    memcpy(v, flat_v, c.flat_n * sizeof *v);
+    for (uint32_t i = 0; i < n->nres; i++) {
+        const TlTypeInfo t = *tl_vtype(ir, n->res[i]);
+        if (t.kind != TL_TY_TILE)
+            continue;
+        if (!lw_ext(lw, tl_opn(ir, y)->in[i], &ext[i]))
+            return false;
+        for (uint32_t d = 0; d < t.rank && d < LW_MAX_RANK; d++) {
+            v[k++] = ext[i].lo[d] ? ext[i].lo[d] : lw_int(lw, TL_ELEM_I32, 0);
+            v[k++] = ext[i].hi[d] ? ext[i].hi[d] : lw_int(lw, TL_ELEM_I32, t.shape[d]);
+        }
+    }
+    return lw_op(lw, TL_OP_yield, v, k, NULL, 0);
+}
+
+/* Extents behind an `if`: the common one; of accumulators of dots the intersection; else what the branch that
+ * ran says. */
+static bool
+branch_exts(Lw *lw, const TlOpNode *n, TlOp thread, const LwExt *yes, const LwExt *no, uint32_t at)
+{
+    TlIr *ir = lw->ir;
+    for (uint32_t i = 0; i < n->nres; i++) {
+        const TlTypeInfo t = *tl_vtype(ir, n->res[i]);
+        LwExt e = yes[i];
+        if (t.kind != TL_TY_TILE)
+            continue;
+        if (is_accumulator(lw, n->res[i], 0) && lift_ext(lw, &yes[i], thread) &&
+            lift_ext(lw, &no[i], thread)) {
+            lw_ext_meet(lw, &e, &no[i]);
+        } else if (!ext_equal(&e, &no[i])) {
+            for (uint32_t d = 0; d < t.rank && d < LW_MAX_RANK; d++) {
+                bool lo = yes[i].lo[d] != no[i].lo[d], hi = yes[i].hi[d] != no[i].hi[d];
+                e.lo[d] = lo ? tl_result(ir, thread, at + 2 * d) : e.lo[d];
+                e.hi[d] = hi ? tl_result(ir, thread, at + 2 * d + 1) : e.hi[d];
+            }
+        }
+        at += 2 * t.rank;
+        if (!set_ext(lw, n->res[i], &e))
+            return false;
+    }
+    return true;
+}
+
 static bool
 lower_if(Lw *lw, TlOp op)
 {
@@ -467,10 +633,14 @@ lower_if(Lw *lw, TlOp op)
             return false;
         like.flat_n += like.tile[i]->nchunk - 1;
     }
-    TlType *ty = TL_NEW_N(lw->arena, TlType, like.flat_n);
+    uint32_t extra = branch_ext_count(lw, &n);
+    TlType *ty = TL_NEW_N(lw->arena, TlType, like.flat_n + extra);
     TlVal *out = TL_NEW_N(lw->arena, TlVal, like.flat_n);
-    if (!ty || !out)
+    LwExt *ext[2] = {TL_NEW_N(lw->arena, LwExt, n.nres), TL_NEW_N(lw->arena, LwExt, n.nres)};
+    if (!ty || !out || !ext[0] || !ext[1])
         return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    for (uint32_t i = 0; i < extra; i++)
+        ty[like.flat_n + i] = lw_ty(lw, TL_ELEM_I32);
     for (uint32_t i = 0, k = 0; i < n.nres; i++) {
         const TlTypeInfo t = *tl_vtype(ir, n.res[i]);
         if (!like.tile[i])
@@ -479,10 +649,10 @@ lower_if(Lw *lw, TlOp op)
             ty[k++] = tl_type_vec(ir, t.elem, like.tile[i]->chunk);
     }
     lw->b.loc = lw_loc(lw, op);
-    TlOp f = lw_op(lw, TL_OP_if, &cond, 1, ty, like.flat_n);
+    TlOp f = lw_op(lw, TL_OP_if, &cond, 1, ty, like.flat_n + extra);
     TlBuilder save = lw->b;
     TlOp anchor = lw->anchor;
-    LwSync before = lw->sync, after = {0, 0};
+    LwSync before = lw->sync, after = {0};
     for (uint32_t r = 0; f && r < 2; r++) {
         TlBlock b = add_region(lw, f);
         if (!b)
@@ -492,17 +662,17 @@ lower_if(Lw *lw, TlOp op)
         lw->b.before = 0;
         if (!lw->anchor)
             lw->anchor = f;
-        if (!lw_block(lw, n.region[r]) || !yield_carried(lw, n.region[r], n.res, n.nres) ||
+        if (!lw_block(lw, n.region[r]) || !end_branch(lw, &n, r, ext[r]) ||
             !tl_walk(ir, n.region[r], forget_tile, lw))
             return false;
-        after = sync_union(after, lw->sync);
+        after = lw_sync_union(after, lw->sync);
         lw->b = save;
         lw->anchor = anchor;
     }
     lw->sync = after;
     for (uint32_t i = 0; f && i < like.flat_n; i++)
         out[i] = tl_result(ir, f, i);
-    return f && carried_bind(lw, &like, n.res, out) && lw_loop_exts(lw, op);
+    return f && branch_exts(lw, &n, f, ext[0], ext[1], like.flat_n) && carried_bind(lw, &like, n.res, out);
 }
 
 static bool
@@ -535,7 +705,7 @@ lower_while(Lw *lw, TlOp op)
         if (!lw->anchor)
             lw->anchor = f;
         TlOp end = tl_blockn(ir, sb)->last;
-        if (!b || !carried_bind(lw, &c, tl_blockn(ir, sb)->args.data, args) ||
+        if (!b || !carried_bind(lw, &c, tl_blockn(ir, sb)->args.data, args) || !enter_exts(lw, op, r) ||
             !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
             return false;
         if (r == 0) { /* condition c, carried... */
@@ -555,10 +725,10 @@ lower_while(Lw *lw, TlOp op)
         lw->b = save;
         lw->anchor = anchor;
     }
-    lw->sync = sync_union(lw->sync, before);
+    lw->sync = lw_sync_union(lw->sync, before);
     for (uint32_t i = 0; f && i < c.flat_n; i++)
         args[i] = tl_result(ir, f, i);
-    return f && carried_bind(lw, &c, n.res, args);
+    return f && lw_loop_exts(lw, op, f) && carried_bind(lw, &c, n.res, args);
 }
 
 /* ---- blocks ---- */
@@ -599,11 +769,7 @@ lower_op(Lw *lw, TlOp o)
     }
     if (n.code ==
         TL_OP_barrier) { /* accesses to LDS bring their own; what others stored to global memory needs it */
-        bool all = false;
-        for (uint32_t i = 0; i < lw->params.len; i++)
-            all = all || lw->params.data[i].written;
-        return !all ||
-               (lw_barrier(lw) && tl_attr_set_str(ir, tl_blockn(ir, lw->b.block)->last, "scope", "all"));
+        return !lw->sync.gwritten || lw_barrier_all(lw);
     }
     if (n.code == TL_OP_load)
         return tl_vtype(ir, n.res[0])->kind == TL_TY_TILE ? lw_emit_loads(lw, o) : lw_scalar_load(lw, o);

@@ -86,12 +86,18 @@ typedef struct LwDotPlan {
     TlLayout c;
 } LwDotPlan;
 
-/* LDS accesses of this wave that no barrier has followed yet: a bit a shared buffer, LW_SCRATCH_BIT for the
- * scratch. */
+/* Accesses of this program that no barrier has followed yet. LDS: a bit a shared buffer, LW_SCRATCH_BIT for
+ * the scratch; global memory: a bit a parameter (the last bit for all from there on), which only a barrier of
+ * scope "all" clears. */
 typedef struct LwSync {
-    uint64_t read, written;
+    uint64_t read, written, gread, gwritten;
 } LwSync;
-enum { LW_SCRATCH_BIT = 63 };
+enum { LW_SCRATCH_BIT = 63, LW_LAST_PARAM_BIT = 63 };
+static inline LwSync
+lw_sync_union(LwSync a, LwSync b)
+{
+    return (LwSync){a.read | b.read, a.written | b.written, a.gread | b.gread, a.gwritten | b.gwritten};
+}
 
 typedef struct LwParam {
     TlVal src;
@@ -99,8 +105,7 @@ typedef struct LwParam {
     TlVal ptr;
     TlVal dim[TL_MAX_RANK], stride[TL_MAX_RANK]; /* i64 */
     TlVal scalar;
-    TlVal bytes;        /* i64: extent from element [0,..,0] */
-    bool read, written; /* so far in the kernel */
+    TlVal bytes; /* i64: extent from element [0,..,0] */
 } LwParam;
 
 typedef struct Lw {
@@ -148,6 +153,8 @@ bool lw_is_const(const Lw *lw, TlVal v, int64_t *out);
 TlVal lw_bin(Lw *lw, TlOpcode c, TlVal a, TlVal b);
 TlVal lw_sel(Lw *lw, TlVal cond, TlVal a, TlVal b);
 TlVal lw_cast(Lw *lw, TlVal v, TlElem to);
+/* A scalar that is the same in all lanes, said so: branches on it are scalar branches. */
+TlVal lw_uniform(Lw *lw, TlVal v);
 /* Any pure operation with one result (numbered and hoisted like the above). attr keys may be NULL. */
 TlVal lw_pure(Lw *lw, TlOpcode c, TlType t, const TlVal *in, uint32_t n, const char *key, int64_t value);
 /* An operation at the current place. */
@@ -250,7 +257,8 @@ bool lw_store_shared(Lw *lw, TlOp op);
 LwTile *lw_tile(Lw *lw, TlVal src, const TlLayout *l); /* emits on demand; NULL on failure */
 LwTile *lw_tile_chunked(Lw *lw, TlVal src, const TlLayout *l, uint32_t chunk);
 bool lw_ext(Lw *lw, TlVal src, LwExt *out);
-bool lw_emit_loads(Lw *lw, TlOp op); /* a load at its place in the program */
+void lw_ext_meet(Lw *lw, LwExt *a, const LwExt *b); /* the intersection, into a */
+bool lw_emit_loads(Lw *lw, TlOp op);                /* a load at its place in the program */
 LwTile *lw_masked_zero(Lw *lw, LwTile *t, const LwExt *e);
 bool lw_set_tile(Lw *lw, TlVal src, LwTile *t);
 
@@ -260,6 +268,8 @@ TlVal lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e);
 /* ---- lower_convert.c, lower_reduce.c */
 uint32_t lw_scratch(Lw *lw, uint32_t n);
 bool lw_barrier(Lw *lw);
+bool lw_barrier_all(Lw *lw); /* of global memory too */
+uint64_t lw_param_bit(Lw *lw, TlVal buf);
 /* Before LDS of these bits is read or written: a barrier if an access of another wave may still be on its
  * way. */
 bool lw_sync_read(Lw *lw, uint64_t bits);
@@ -288,7 +298,7 @@ TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 /* ---- lower.c */
 bool lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r);
 bool lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n);
-bool lw_loop_exts(Lw *lw, TlOp loop);
+bool lw_loop_exts(Lw *lw, TlOp loop, TlOp thread);
 /* The loop as it stands, from lb to ub (i64); init: carried tiles to start from (NULL: the operation's own).
  */
 bool lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init);

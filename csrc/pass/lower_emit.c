@@ -238,6 +238,33 @@ lw_cast(Lw *lw, TlVal v, TlElem to)
     return lw_pure(lw, TL_OP_cast, lw_ty(lw, to), &v, 1, NULL, 0);
 }
 
+TlVal
+lw_uniform(Lw *lw, TlVal v)
+{
+    if (!v)
+        return 0;
+    TlElem e = tl_vtype(lw->ir, v)->elem;
+    uint32_t bits = tl_elem_bits(e);
+    TlType i32 = lw_ty(lw, TL_ELEM_I32), own = lw_ty(lw, e);
+    TlVal w = v, h[2];
+    if (bits == 64) {
+        w = lw_pure(lw, TL_OP_bitcast, tl_type_vec(lw->ir, TL_ELEM_I32, 2), &w, 1, NULL, 0);
+        for (uint32_t i = 0; i < 2; i++) {
+            h[i] = lw_extract(lw, w, i, 0);
+            h[i] = h[i] ? lw_pure(lw, TL_OP_uniform, i32, &h[i], 1, NULL, 0) : 0;
+        }
+        w = h[0] && h[1] ? lw_concat(lw, TL_ELEM_I32, h, 2, 2) : 0;
+        return w ? lw_pure(lw, TL_OP_bitcast, own, &w, 1, NULL, 0) : 0;
+    }
+    TlElem as = bits == 16 ? TL_ELEM_U16 : bits == 8 ? TL_ELEM_U8 : bits == 1 ? TL_ELEM_I1 : TL_ELEM_I32;
+    if (e != as)
+        w = lw_pure(lw, TL_OP_bitcast, lw_ty(lw, as), &w, 1, NULL, 0);
+    w = lw_cast(lw, w, TL_ELEM_I32);
+    w = w ? lw_pure(lw, TL_OP_uniform, i32, &w, 1, NULL, 0) : 0;
+    w = lw_cast(lw, w, as);
+    return w && e != as ? lw_pure(lw, TL_OP_bitcast, own, &w, 1, NULL, 0) : w;
+}
+
 /* XOR of the bases of the bits of `src` (lane or wave number): runs of bits whose bases are successive shifts
  * become one masked shift. */
 static TlVal

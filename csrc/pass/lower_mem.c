@@ -154,24 +154,41 @@ is_outermost(const TlTypeInfo *bt, uint32_t bd)
     return bt->strides[bd] > inner;
 }
 
+/* Whether every end of tile dim t but the tensor's own (a capacity that the layout pads, the end of an `e`)
+ * lies between vectors of n elements. */
+static bool
+ends_between(Lw *lw, TlOp op, uint32_t t, uint32_t at, int64_t n)
+{
+    int64_t cap = tl_tinfo(lw->ir, access_tile_type(lw->ir, op))->shape[t];
+    uint32_t bd, a;
+    char kind;
+    if (((cap & (cap - 1)) && cap % n) || !lw_access_dim(lw->ir, op, t, &bd, &a, &kind))
+        return false;
+    if (kind != 'e')
+        return true;
+    LwAff s = lw_aff(lw, tl_opn(lw->ir, op)->in[at]), e = lw_aff(lw, tl_opn(lw->ir, op)->in[at + 1]);
+    LwAff len = lw_aff_sub(&e, &s);
+    return len.ok && ((!len.n && len.c >= cap) || lw_aff_div(lw, &len) % n == 0);
+}
+
 /* Widest vector along tile dim t (unit stride in memory) that stays in the tensor. */
 static uint32_t
 vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t want, const LwMemOpts *o,
-             bool masked, bool store)
+             bool masked, bool low, bool store)
 {
     const TlTypeInfo *bt = tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0]);
     uint32_t es = tl_elem_bytes(bt->elem);
     LwAff s = lw_aff(lw, tl_opn(lw->ir, op)->in[at]);
     int64_t sdiv = lw_aff_div(lw, &s), d = bt->shape[bd] == TL_DYN ? bt->dim_div[bd] : bt->shape[bd];
-    (void)t;
     for (; want > 1; want /= 2) {
-        if (want * es > 16)
+        if (want * es > 16 || (masked && !ends_between(lw, op, t, at, want)))
             continue;
         if (!masked || (d % want == 0 && sdiv % want == 0))
             break;
         uint32_t per = es < 4 ? 4 / es : 1; /* elements a dword: none may straddle the end of the tensor */
         bool dword_exact = (d % per == 0 && sdiv % per == 0) || o->even;
-        if (!store && o->loose && (bt->flags & TL_BUF_DENSE) && dword_exact && !(bt->flags & TL_BUF_BIG))
+        if (!store && !low && o->loose && (bt->flags & TL_BUF_DENSE) && dword_exact &&
+            !(bt->flags & TL_BUF_BIG))
             break;
         if (bt->rank == 1 && is_outermost(bt, bd) && es >= 4 && sdiv % want == 0 && !(bt->flags & TL_BUF_BIG))
             break; /* dropped dword by dword */
@@ -409,7 +426,8 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
                 c = 1;
             c = TL_MIN(c, 16 / TL_MIN(tl_elem_bytes(bt.elem), 16u));
             if (c > 1)
-                g->vec = TL_MAX(g->vec, vector_width(lw, op, t, bd, at, c, o, masked, store));
+                g->vec = TL_MAX(g->vec,
+                                vector_width(lw, op, t, bd, at, c, o, masked, !inside && ext.lo[t], store));
         }
         if (o->iv) {
             LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
@@ -521,34 +539,6 @@ lw_global_load(Lw *lw, const LwGlobal *g, TlVal soff, TlOp op)
     return lw_tile_cast(lw, t, tl_vtype(lw->ir, tl_opn(lw->ir, op)->in[0])->elem);
 }
 
-/* Other waves of the program may have touched what op touches: meet first. */
-bool
-lw_order_memory(Lw *lw, TlOp op)
-{
-    bool store = tl_opn(lw->ir, op)->code == TL_OP_store, due = false;
-    LwParam *p = lw_param(lw, tl_opn(lw->ir, op)->in[0]);
-    bool loop = lw->b.block != lw->entry;
-    for (uint32_t i = 0; p && i < lw->params.len; i++) {
-        LwParam *q = &lw->params.data[i];
-        if (!q->is_buf)
-            continue;
-        bool alias = q == p || !(tl_vtype(lw->ir, q->src)->flags & TL_BUF_NOALIAS) ||
-                     !(tl_vtype(lw->ir, p->src)->flags & TL_BUF_NOALIAS);
-        due = due || (alias && (q->written || (store && q->read)));
-    }
-    if (due || (loop && store)) {
-        if (!lw_barrier(lw) || !tl_attr_set_str(lw->ir, tl_blockn(lw->ir, lw->b.block)->last, "scope", "all"))
-            return false;
-        for (uint32_t i = 0; i < lw->params.len; i++)
-            lw->params.data[i].read = lw->params.data[i].written = false;
-    }
-    if (p && store)
-        p->written = true;
-    else if (p)
-        p->read = true;
-    return p != NULL;
-}
-
 static LwGlobal
 scalar_access(Lw *lw, TlOp op, LwParam *p, TlElem e, TlVal lanes)
 {
@@ -587,12 +577,7 @@ lw_scalar_load(Lw *lw, TlOp op)
     lw->b.loc = lw_loc(lw, op);
     LwGlobal g = scalar_access(lw, op, p, lw_mem_elem(bt.elem), 0);
     TlVal v = g.rsrc ? lw_global_load_one(lw, &g, lw_int(lw, TL_ELEM_I32, 0), 0) : 0;
-    v = lw_cast(lw, lw_extract(lw, v, 0, 0), bt.elem);
-    if (tl_elem_bits(bt.elem) == 32 && v) { /* all lanes read the same: tell it */
-        TlVal w = lw_pure(lw, TL_OP_bitcast, lw_ty(lw, TL_ELEM_I32), &v, 1, NULL, 0);
-        w = w ? lw_pure(lw, TL_OP_uniform, lw_ty(lw, TL_ELEM_I32), &w, 1, NULL, 0) : 0;
-        v = w ? lw_pure(lw, TL_OP_bitcast, lw_ty(lw, bt.elem), &w, 1, NULL, 0) : 0;
-    }
+    v = lw_cast(lw, lw_uniform(lw, lw_extract(lw, v, 0, 0)), bt.elem);
     return v && tl_map_put(&lw->scal, n.res[0], v);
 }
 

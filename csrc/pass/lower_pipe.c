@@ -317,6 +317,37 @@ carried_of(Pipe *p, TlOp dot)
     return tl_valn(ir, v)->index - 1;
 }
 
+/* Extents of the shared tiles after full turns: rows and columns of what was copied. */
+static bool
+copy_exts(Pipe *p)
+{
+    for (uint32_t c = 0; c < p->ncopy; c++) {
+        LwExt all = {0};
+        for (uint32_t i = 0; i < p->copy[c].nloads; i++) {
+            TlOp o = p->copy[c].load[i];
+            uint32_t moving = 0, bd, at;
+            char kind;
+            LwExt e;
+            for (uint32_t t = 0; t < 2; t++) {
+                lw_access_dim(p->lw->ir, o, t, &bd, &at, &kind);
+                LwAff a = lw_aff(p->lw, tl_opn(p->lw->ir, o)->in[at]);
+                if (lw_aff_coef(&a, p->iv))
+                    moving |= 1u << t;
+            }
+            if (!lw_access_ext(p->lw, o, moving, &e))
+                return false;
+            if (p->copy[c].flipped[i]) {
+                TlVal lo = e.lo[0], hi = e.hi[0];
+                e.lo[0] = e.lo[1], e.hi[0] = e.hi[1];
+                e.lo[1] = lo, e.hi[1] = hi;
+            }
+            lw_ext_meet(p->lw, &all, &e);
+        }
+        p->copy[c].s->ext = all;
+    }
+    return true;
+}
+
 bool
 lw_pipelined_loop(Lw *lw, TlOp loop)
 {
@@ -330,6 +361,10 @@ lw_pipelined_loop(Lw *lw, TlOp loop)
     uint32_t nres = tl_opn(ir, loop)->nres;
     if (nres > MAX_COPIES)
         return lw_fail(lw, loop, TL_E_UNSUPPORTED, "a loop with more than %d accumulators", MAX_COPIES);
+    for (uint32_t c = 0; c < p->ncopy; c++)
+        for (uint32_t i = 0; i < p->copy[c].nloads; i++)
+            if (!lw_order_memory(lw, p->copy[c].load[i]))
+                return false;
     TlVal full = full_turns(p, &total);
     uint32_t acc_regs = 0;
     for (uint32_t d = 0; d < p->ndot; d++) {
@@ -372,7 +407,7 @@ lw_pipelined_loop(Lw *lw, TlOp loop)
         for (uint32_t i = 0; i < nres; i++)
             if (!lw_set_tile(lw, tl_opn(ir, loop)->res[i], carried[i]))
                 return false;
-        return lw_loop_exts(lw, loop);
+        return copy_exts(p) && lw_loop_exts(lw, loop, 0);
     }
     /* the turns at the end of k */
     const TlOpNode n = *tl_opn(ir, loop);

@@ -252,9 +252,10 @@ lw_reduce(Lw *lw, TlOp op)
     }
     if (waves && !across_waves(lw, &r, v, nout, waves))
         return false;
+    bool tile = tl_vtype(lw->ir, n.res[0])->kind == TL_TY_TILE;
     for (uint32_t j = 0; j < nout; j++)
-        v[j] = as_elem(lw, v[j], t->elem);
-    if (tl_vtype(lw->ir, n.res[0])->kind == TL_TY_TILE)
+        v[j] = as_elem(lw, tile ? v[j] : lw_uniform(lw, v[j]), t->elem);
+    if (tile)
         return set_reduced(lw, op, dim, t, &full, v, nout);
     lw_mark_inner(lw, v[0]);
     return v[0] && tl_map_put(&lw->scal, n.res[0], v[0]);

@@ -82,8 +82,8 @@ ext_through(Lw *lw, TlOp o, const LwExt *in, LwExt *out)
     return true;
 }
 
-static void
-ext_meet(Lw *lw, LwExt *a, const LwExt *b)
+void
+lw_ext_meet(Lw *lw, LwExt *a, const LwExt *b)
 {
     for (uint32_t d = 0; d < LW_MAX_RANK; d++) {
         a->lo[d] = !a->lo[d] ? b->lo[d] : !b->lo[d] ? a->lo[d] : lw_bin(lw, TL_OP_max, a->lo[d], b->lo[d]);
@@ -123,6 +123,9 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
             return false;
         out->lo[0] = a.lo[0], out->hi[0] = a.hi[0];
         out->lo[1] = b.lo[1], out->hi[1] = b.hi[1];
+        if (!lw_ext(lw, n.in[2], &e))
+            return false;
+        lw_ext_meet(lw, out, &e);
         return true;
     }
     if (tl_op_row(n.code)->traits & TL_T_ELEMENTWISE) {
@@ -130,13 +133,11 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
             if (is_tile(lw, n.in[i])) {
                 if (!lw_ext(lw, n.in[i], &e))
                     return false;
-                ext_meet(lw, out, &e);
+                lw_ext_meet(lw, out, &e);
             }
         return true;
     }
-    if (n.code == TL_OP_while)
-        return true;                               /* its carried tiles are fully valid */
-    if (n.code == TL_OP_for || n.code == TL_OP_if) /* set when they were emitted */
+    if (n.code == TL_OP_for || n.code == TL_OP_if || n.code == TL_OP_while) /* set when they were emitted */
         return lw_fail(lw, o, TL_E_INTERNAL, "extent of a loop result asked for too early");
     (void)src;
     return lw_ext(lw, n.in[0], &e) && ext_through(lw, o, &e, out);

@@ -183,8 +183,10 @@ def test_barrier_scopes() -> None:
 
     def waits(scope: str, target: str) -> list[str]:
         ins = instructions(asm_of(kernel(body.format(scope), "%p : ptr", target, lds_bytes=1024, block=128)))
-        first = next(n for n, i in enumerate(ins) if i.startswith(("ds_write", "ds_store")))
-        return [i for i in ins[first : ins.index("s_barrier")] if i.startswith("s_waitcnt")]
+        ins = ins[: ins.index("s_barrier")]
+        stores = ("ds_write", "ds_store", "buffer_store", "global_store")
+        last = max(n for n, i in enumerate(ins) if i.startswith(stores))
+        return [i for i in ins[last:] if i.startswith("s_waitcnt")]
 
     assert waits("lds", "gfx942") == ["s_waitcnt lgkmcnt(0)"]
     assert waits("lds", "gfx1100") == ["s_waitcnt lgkmcnt(0)"]
