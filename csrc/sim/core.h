@@ -316,7 +316,8 @@ struct SimWave {
     uint32_t trapsts;
     SimRaceWave race;
     uint32_t barrier_epoch;
-    uint64_t live_exec; /* lanes that exist */
+    uint64_t live_exec;         /* lanes that exist */
+    struct SimTraceWave *trace; /* NULL: not recorded */
 };
 
 typedef struct SimBankEntry { /* conflict cycles of one pattern of addresses, by distance from the first lane

@@ -354,6 +354,7 @@ launch_locked(SimDevice *d, const SimLaunch *l)
     if (!rep)
         return refuse(d, SIM_NO_MEMORY, "out of memory");
     info.sink_self = rep;
+    info.trace = l->trace;
     if (d->checks >> SIM_CHECK_RACE & 1) {
         info.race = sim_race_new();
         if (!info.race) {

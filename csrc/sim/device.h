@@ -87,6 +87,7 @@ typedef struct SimLaunch {
     const void *kernarg; /* explicit arguments at their offsets */
     uint64_t kernarg_bytes;
     bool cooperative;
+    struct SimTrace *trace; /* NULL: none */
     SimStats *stats; /* NULL: not wanted; pc_counts NULL or sim_image_count_words() zeroed counters */
 } SimLaunch;
 

@@ -1,5 +1,6 @@
 /* ds.c - LDS instructions: loads and stores of all widths, two-offset forms, atomics, permutes, swizzle. */
 #include "sim/access.h"
+#include "sim/trace.h"
 #include "sim/valu.h"
 
 typedef struct DsOp { /* in the record as p */
@@ -379,6 +380,8 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
     SimStats *st = w->stats;
     SimGroup *g = w->g;
     (write ? st->lds_write : st->lds_read)[a->width] += (uint64_t)__builtin_popcountll(exec) * a->bytes;
+    if (UNLIKELY(w->trace != NULL))
+        sim_trace_lds(w, addr, exec, a->bytes);
     if (a->bytes == 12 && write) /* no phase table is known for 96-bit writes */
         st->lds_gap_accesses++;
     if (!exec)

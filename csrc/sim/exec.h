@@ -100,7 +100,8 @@ typedef struct SimLaunchInfo {
     bool mfma_hw;              /* reserved: the chip's own summation */
     SimFaultSink sink;
     void *sink_self;
-    SimRace *race; /* global-memory race shadow, NULL = none */
+    SimRace *race;          /* global-memory race shadow, NULL = none */
+    struct SimTrace *trace; /* record of executed instructions, NULL = none */
 } SimLaunchInfo;
 
 typedef enum SimRun {

@@ -1,5 +1,6 @@
 /* flow.c - jumps, program flow (SOPP), hardware registers, messages; scalar loads. */
 #include "sim/core.h"
+#include "sim/trace.h"
 
 #define BODY(name) static const SimRec *f_##name(SimWave *w, const SimRec *r)
 #define JUMP(r)    ((r) + (r)->imm)
@@ -266,6 +267,8 @@ smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, uint32_t *out)
             lanes[k] = addr + 4 * k;
         sim_global_race(w, r, lanes, (UINT64_C(1) << n) - 1, 4, SIM_ACC_READ);
     }
+    if (UNLIKELY(w->trace != NULL))
+        sim_trace_scalar(w, addr, 4 * n);
     if (w->stats)
         w->stats->scalar_read += 4 * n;
     return w->stop == ST_RUN;

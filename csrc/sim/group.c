@@ -2,6 +2,7 @@
  * on given bytes for tests.
  */
 #include "sim/core.h"
+#include "sim/trace.h"
 
 static void *
 galloc(const TlAlloc *a, size_t n)
@@ -239,6 +240,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     memset(w->v, 0, (size_t)TL_MIN(arch, 256u) * LANES * 4);
     memset(ROW(w, ROW_AGPR), 0, (size_t)nacc * LANES * 4);
     w->code = in->code;
+    w->trace = sim_trace_start(in->trace, w);
     w->mode = mode_of(in->rsrc1);
     w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
     w->recs = sim_code_table(in->code, w->mode_cls);
@@ -344,11 +346,33 @@ run_checked(SimWave *w, uint64_t budget)
     });
 }
 
+static uint64_t
+run_traced(SimWave *w, uint64_t budget)
+{
+    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
+    RUN_LOOP(
+        {
+            sim_trace_before(w, r);
+            if (UNLIKELY(w->chk && !sim_chk_before(w, r)))
+                break;
+        },
+        {
+            if (w->chk)
+                sim_chk_after(w, r);
+            sim_trace_after(w, r);
+            if (counts)
+                counts[r - w->recs]++;
+        });
+}
+
 /* icount advances by whole slices; s_memtime reads it, so it is kept exact there by slices of its own. */
 static uint64_t
 run_wave(SimWave *w, uint64_t budget)
 {
-    uint64_t n = w->chk ? run_checked(w, budget) : w->stats ? run_counting(w, budget) : run_plain(w, budget);
+    uint64_t n = w->trace   ? run_traced(w, budget)
+                 : w->chk   ? run_checked(w, budget)
+                 : w->stats ? run_counting(w, budget)
+                            : run_plain(w, budget);
     w->icount += n;
     if (w->stats)
         w->stats->instructions += n;

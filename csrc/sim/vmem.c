@@ -6,6 +6,7 @@
  * one.
  */
 #include "sim/vmem.h"
+#include "sim/trace.h"
 #include "sim/valu.h"
 
 enum { SEG_GLOBAL, SEG_FLAT, SEG_SCRATCH, SEG_BUFFER };
@@ -215,6 +216,8 @@ vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
                               "atomic of %u bytes at an address that is not aligned", n))
             return false;
     }
+    if (UNLIKELY(w->trace != NULL))
+        sim_trace_global(w, v->va, v->ok, n, v->priv == v->exec && v->exec);
     if (v->lds && !local_lanes(w, r, v, v->lds, n, false, write))
         return false;
     if (v->priv && !local_lanes(w, r, v, v->priv, n, true, write))

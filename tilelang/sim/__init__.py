@@ -13,6 +13,7 @@ from tilelang.errors import SimulatorFault
 from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report
 from tilelang.sim._execute import execute
 from tilelang.sim._native import library_path
+from tilelang.sim._trace import Trace, TraceOptions, WaveTrace, read_trace
 from tilelang.sim._verify import Finding, verify
 
 __all__ = [
@@ -24,9 +25,13 @@ __all__ = [
     "Module",
     "Report",
     "SimulatorFault",
+    "Trace",
+    "TraceOptions",
+    "WaveTrace",
     "execute",
     "libdir",
     "library_path",
+    "read_trace",
     "verify",
 ]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
+from tilelang.sim._trace import Recorder
 
 _OK, _FAULTED, _BAD_CONFIG, _NO_RESIDENCY, _NO_MEMORY, _UNSUPPORTED, _CANCELLED = range(7)
 
@@ -303,17 +304,22 @@ class Kernel:
         block: Sequence[int],
         args: Sequence[Any] | Mapping[int, Any] = (),
         lds_bytes: int = 0,
+        trace: Any = None,
     ) -> dict[str, Any]:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
         args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device
         memory for the call: copied in and, when writable, out), a NumPy scalar, bytes, an int, or None (null pointer).
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
+        trace: a path (all waves are recorded to it), workgroups (numbers or (x, y, z)) or :class:`TraceOptions`: the
+        record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
         Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
         if self._module._handle is None:
             raise ValueError(f"the module of kernel {self.name} is not loaded any more")
         dev = self._module._device
         dims = [_three(grid, "grid"), _three(block, "block")]
+        recorder = Recorder(trace, dims[0]) if trace is not None else None
+        run = recorder.launch if recorder else self._lib.tlsim_launch
         temps: list[tuple[np.ndarray, DeviceMemory]] = []
         try:
             packed = self._pack(args, temps)
@@ -321,7 +327,7 @@ class Kernel:
             stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
             status = _interruptible(
                 dev,
-                lambda: self._lib.tlsim_launch(
+                lambda: run(
                     dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
                 ),
             )
@@ -331,15 +337,20 @@ class Kernel:
         finally:
             for _, mem in temps:
                 mem.free()
+        record = recorder.result() if recorder else None
         if status == _FAULTED:
             reports = dev._reports()
-            raise SimulatorFault(_summary(reports), reports)
+            fault = SimulatorFault(_summary(reports), reports)
+            if recorder:
+                fault.trace = record
+            raise fault
         if status == _CANCELLED:
             raise KeyboardInterrupt("the launch was cancelled")
         if status != _OK:
             message = self._lib.tlsim_error(dev._handle).decode(errors="replace") or f"launch failed ({status})"
             raise {_NO_MEMORY: MemoryError, _UNSUPPORTED: NotImplementedError}.get(status, ValueError)(message)
-        return self._statistics(stats, np.frombuffer(counts, np.uint64))
+        out = self._statistics(stats, np.frombuffer(counts, np.uint64))
+        return out | {"trace": record} if recorder else out
 
     def _pack(self, args: Sequence[Any] | Mapping[int, Any], temps: list) -> bytes:
         out = bytearray(self._info.kernarg_size)
