@@ -13,6 +13,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 import tilelang as tl
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -100,7 +101,8 @@ class Out:
         room = ulps * EPS[self.view.dtype] * np.abs(want) + extra
         bad = ~(np.abs(got - want) <= room) & ~((got == want) | (np.isnan(got) & np.isnan(want)))
         assert not bad.any(), (
-            f"{bad.sum()} of {bad.size} wrong, first at {np.argwhere(bad)[0].tolist()}: {got[bad][0]!r}, wanted {want[bad][0]!r}"
+            f"{bad.sum()} of {bad.size} wrong, first at {np.argwhere(bad)[0].tolist()}: {got[bad][0]!r}, "
+            f"wanted {want[bad][0]!r}"
         )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import tilelang as tl
 from num_util import BF16, F16, F32, VIEWS, Out, accumulation, given, module
+
+import tilelang as tl
 
 M, N, K = tl.dims("M N K")
 
 
-@lru_cache(maxsize=None)
+@cache
 def matmul(bm: int, bn: int, bk: int, shared: bool = True, waves: int | None = None, stages: int | None = None) -> Any:
     @tl.kernel(num_warps=waves, num_stages=stages)
     def with_shared(A: tl.Buffer[M, K], B: tl.Buffer[K, N], C: tl.Buffer[M, N]):
@@ -43,7 +44,9 @@ def small(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.nd
     return rng.integers(-3, 4, shape).astype(dtype)
 
 
-def check_exact(kernel: Any, m: int, n: int, k: int, dtype: Any, views: tuple[str, str, str] = ("rows",) * 3, seed: int = 0) -> None:
+def check_exact(
+    kernel: Any, m: int, n: int, k: int, dtype: Any, views: tuple[str, str, str] = ("rows",) * 3, seed: int = 0
+) -> None:
     rng = np.random.default_rng(seed)
     a, b = small(rng, (m, k), dtype), small(rng, (k, n), dtype)
     out = Out((m, n), dtype, views[2])
@@ -52,7 +55,16 @@ def check_exact(kernel: Any, m: int, n: int, k: int, dtype: Any, views: tuple[st
 
 
 DTYPES = [F16, BF16, F32]
-TILES = [(64, 128, 32), (16, 256, 64), (128, 128, 128), (128, 128, 64), (48, 80, 40), (33, 17, 100), (16, 16, 16), (32, 32, 8)]
+TILES = [
+    (64, 128, 32),
+    (16, 256, 64),
+    (128, 128, 128),
+    (128, 128, 64),
+    (48, 80, 40),
+    (33, 17, 100),
+    (16, 16, 16),
+    (32, 32, 8),
+]
 SIZES = [(1, 1, 1), (17, 40, 3), (64, 64, 64), (65, 129, 100), (130, 70, 257), (3, 200, 31)]
 
 
