@@ -7,6 +7,7 @@
  *   grid_emit.c     values, loads and stores over a space of tiles
  *   grid_size.c     what is a contraction, tile sizes, program ids, the launch grid
  *   grid_plan.c     the statements one after the other
+ *   grid_local.c    locals that an inner loop reduces into
  *   grid_serial.c   everything else: one program, element after element, in Python's order
  *
  * A statement is a set_element or acc_element with the loops around it. Its parallel axes are those that
@@ -26,7 +27,8 @@ enum {
     GR_MAX_GROUP = 6, /* axes that programs divide */
     GR_MAX_TILE = 4,  /* dims of a tile */
     GR_MAX_FACTORS = 8,
-    GR_MAX_GUARDS = 6
+    GR_MAX_GUARDS = 6,
+    GR_MAX_LOCALS = 8
 };
 
 /* Masks of axes; the bits above them say what else a value depends on. */
@@ -76,7 +78,11 @@ typedef struct GrStmt {
     uint32_t nguard; /* conditions of the branches around it */
     TlVal guard[GR_MAX_GUARDS];
     bool negated[GR_MAX_GUARDS];
+    uint32_t
+        nlocal; /* reduced locals that its values come from, in the order in which they need each other */
+    TlVal local[GR_MAX_LOCALS];
     uint32_t axes, par, red;              /* masks */
+    uint32_t common;                      /* of par: what programs may divide */
     uint32_t npar, par_list[TL_MAX_RANK]; /* in the order of the written dims */
     GrAccess w;
     TL_VEC(GrAccess) reads;
@@ -105,6 +111,11 @@ typedef struct GrForward { /* what was last written to buf: a tile over the grou
     bool pending; /* not stored yet */
 } GrForward;
 
+typedef struct GrHoisted { /* a local once it is computed: a tile over these axes' dims (or a scalar) */
+    TlVal local, tile;
+    uint32_t n, axis[GR_MAX_TILE];
+} GrHoisted;
+
 typedef enum GrVerdict { GR_TILES, GR_SERIAL, GR_REFUSED } GrVerdict;
 
 typedef struct Gr {
@@ -125,6 +136,7 @@ typedef struct Gr {
     bool split;    /* several kernels would help */
     TlOp single_at;
     TL_VEC(GrForward) fwd;
+    TL_VEC(GrHoisted) hoisted;
     TL_VEC(TlOp) scalar_loads; /* around the loops */
     bool serial;
     const char *why; /* serial: the reason and its place */
@@ -163,6 +175,16 @@ bool gr_covers(Gr *g, uint32_t axis, const GrAff *a, TlVal buf,
                uint32_t d); /* the axis runs to the end of dim d */
 int64_t gr_param(const Gr *g, TlVal v);
 
+/* ---- grid_local.c */
+/* A `for` from 0 by 1 that only joins values into its carried ones. */
+bool gr_local_fits(Gr *g, TlOp loop);
+TlVal gr_local_value(const Gr *g, TlVal v); /* what is joined in */
+TlVal gr_local_init(const Gr *g, TlVal v);
+uint32_t gr_local_axis(const Gr *g, TlVal v);
+TlVal gr_local(Gr *g, GrSpace *sp, TlVal v);
+/* Computes those of a statement that hang on no axis still open, so that loops inside need not. */
+bool gr_locals_ahead(Gr *g, GrSpace *sp);
+
 /* ---- grid_deps.c */
 bool gr_collect(Gr *g);
 GrVerdict gr_analyse(Gr *g);
@@ -186,6 +208,8 @@ TlVal gr_load(Gr *g, GrSpace *sp, const GrAccess *a);
 bool gr_store(Gr *g, const GrSpace *sp, const GrAccess *w, TlVal tile, TlLoc loc);
 TlVal gr_identity(Gr *g, TlElem e, const char *kind);
 TlOpcode gr_combiner(const char *kind);
+TlVal gr_place(Gr *g, const GrSpace *sp, TlVal v, const uint32_t *dim, uint32_t n); /* of the space's dims */
+uint32_t gr_dim_of(const GrSpace *sp, uint32_t axis);                               /* sp->n: none */
 TlVal gr_fill(Gr *g, TlVal v, TlVal with); /* where a tile is invalid; scalars stay */
 TlVal gr_old(Gr *g, GrSpace *sp);          /* what the statement's target holds before it */
 typedef struct GrFor {
@@ -199,6 +223,8 @@ bool gr_all_in_range(Gr *g, const GrStmt *s, uint32_t axes); /* dims indexed by 
 
 /* ---- grid_size.c */
 bool gr_size(Gr *g);
+bool gr_runs_along(Gr *g, const GrStmt *s, uint32_t axis);
+int64_t gr_cap_for(const Gr *g, TlVal extent, int64_t most);
 bool gr_programs(Gr *g);
 
 /* ---- grid_plan.c */

@@ -56,12 +56,16 @@ gr_mask(Gr *g, TlVal v)
         uint32_t traits = tl_op_row(n.code)->traits;
         if (n.code == TL_OP_element)
             m |= read_always(g, o) ? GR_READS : GR_READS | GR_OPAQUE;
+        else if (n.code == TL_OP_for &&
+                 tl_map_get(&g->axis_of, tl_blockn(g->ir, n.region[0])->args.data[0], &have))
+            m = GR_CHOICE | gr_mask(g, gr_local_init(g, v)) |
+                (gr_mask(g, gr_local_value(g, v)) & ~(1u << have));
         else if (n.code == TL_OP_if)
             m |= GR_CHOICE | gr_mask(g, gr_branch_value(g, v, 0)) | gr_mask(g, gr_branch_value(g, v, 1));
         else if (n.code != TL_OP_const && n.code != TL_OP_dim && n.code != TL_OP_stride &&
                  !(traits & TL_T_ELEMENTWISE))
             m |= GR_OPAQUE;
-        for (uint32_t i = 0; i < n.nin; i++)
+        for (uint32_t i = 0; i < n.nin && n.code != TL_OP_for; i++)
             m |= gr_mask(g, n.in[i]);
     }
     return tl_map_put(&g->masks, v, m) ? m : GR_OPAQUE;

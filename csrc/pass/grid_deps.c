@@ -44,6 +44,18 @@ collect_reads(Gr *g, GrStmt *s, TlVal v)
             return true;
         return read_access(g, o, &a) && tl_vec_push(g->arena, &s->reads, a);
     }
+    if (tl_opn(g->ir, o)->code == TL_OP_for) {
+        for (uint32_t i = 0; i < s->nlocal; i++)
+            if (s->local[i] == v)
+                return true;
+        if (!collect_reads(g, s, gr_local_init(g, v)) || !collect_reads(g, s, gr_local_value(g, v)))
+            return false;
+        if (s->nlocal == GR_MAX_LOCALS)
+            gr_serial(g, o, "a statement uses many reduced locals");
+        else
+            s->local[s->nlocal++] = v;
+        return true;
+    }
     for (uint32_t r = 0; tl_opn(g->ir, o)->code == TL_OP_if && r < 2; r++)
         if (!collect_reads(g, s, gr_branch_value(g, v, r)))
             return false;
@@ -81,7 +93,24 @@ add_stmt(Gr *g, TlOp o, const Around *at)
     for (uint32_t i = 0; i < s.nguard; i++)
         if (!collect_reads(g, &s, s.guard[i]))
             return false;
-    return collect_reads(g, &s, s.value) && tl_vec_push(g->arena, &g->stmts, s);
+    if (!collect_reads(g, &s, s.value))
+        return false;
+    s.common = s.par;
+    for (uint32_t i = 0; i < s.nlocal; i++) /* rather one program for all that shares a local */
+        if (s.common & gr_mask(g, s.local[i]))
+            s.common &= gr_mask(g, s.local[i]);
+    return tl_vec_push(g->arena, &g->stmts, s);
+}
+
+static bool
+add_local(Gr *g, TlOp o)
+{
+    const TlOpNode n = *tl_opn(g->ir, o);
+    TlVal iv = tl_blockn(g->ir, n.region[0])->args.data[0];
+    if (!gr_local_fits(g, o) || g->naxes == GR_MAX_AXES)
+        return gr_serial(g, o, "a loop with its own order stands inside a grid loop");
+    g->axis[g->naxes] = (GrAxis){iv, n.in[1]};
+    return tl_map_put(&g->axis_of, iv, g->naxes++);
 }
 
 /* The loops of a grid operation become axes. */
@@ -138,6 +167,9 @@ collect_block(Gr *g, TlBlock b, const Around *at)
                 return false;
         } else if (n.code == TL_OP_if) {
             if (!collect_branches(g, o, at))
+                return false;
+        } else if (n.code == TL_OP_for) {
+            if (!add_local(g, o) && !g->serial)
                 return false;
         } else if (n.nregion) {
             gr_serial(g, o, "a loop with its own order stands inside a grid loop");
@@ -332,17 +364,18 @@ map_all(Gr *g)
 {
     GrStmt *s0 = &g->stmts.data[0];
     for (uint32_t i = 1; i < g->stmts.len; i++)
-        if (g->stmts.data[i].npar < s0->npar)
+        if (__builtin_popcount(g->stmts.data[i].common) < __builtin_popcount(s0->common))
             s0 = &g->stmts.data[i];
-    if (s0->npar == 0) {
+    if (!s0->common) {
         const GrStmt *t = s0;
         for (uint32_t i = 0; i < g->stmts.len; i++)
             if (g->stmts.data[i].nest != s0->nest)
                 t = &g->stmts.data[i];
         return one_program(g, t, s0, "a single element is written");
     }
-    g->ngroup = TL_MIN(s0->npar, GR_MAX_GROUP);
-    memcpy(s0->map, s0->par_list, sizeof s0->map);
+    for (uint32_t i = 0; i < s0->npar; i++)
+        if (s0->common >> s0->par_list[i] & 1)
+            s0->map[g->ngroup++] = s0->par_list[i];
     s0->mapped = true;
     for (uint32_t turn = 0; turn < g->stmts.len; turn++)
         for (uint32_t i = 0; i < g->stmts.len; i++)

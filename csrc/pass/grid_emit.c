@@ -168,8 +168,8 @@ gr_fill(Gr *g, TlVal v, TlVal with)
 
 /* v has dims dim[0..n) of the space (any order): turned, with size-1 dims put in, stretched to the whole
  * space. */
-static TlVal
-place(Gr *g, const GrSpace *sp, TlVal v, const uint32_t *dim, uint32_t n)
+TlVal
+gr_place(Gr *g, const GrSpace *sp, TlVal v, const uint32_t *dim, uint32_t n)
 {
     TlElem e = tl_vtype(g->ir, v)->elem;
     int64_t perm[GR_MAX_TILE], shape[GR_MAX_TILE];
@@ -203,8 +203,8 @@ place(Gr *g, const GrSpace *sp, TlVal v, const uint32_t *dim, uint32_t n)
     return missing ? tl_build1t(&g->b, TL_OP_broadcast, tile_type(g, sp, e), 1, v) : v;
 }
 
-static uint32_t
-dim_of(const GrSpace *sp, uint32_t axis)
+uint32_t
+gr_dim_of(const GrSpace *sp, uint32_t axis)
 {
     uint32_t d = 0;
     while (d < sp->n && sp->axis[d] != axis)
@@ -219,8 +219,8 @@ static uint32_t
 moving_dim(const GrSpace *sp, const GrAff *a)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        if (dim_of(sp, a->axis[i]) < sp->n)
-            return dim_of(sp, a->axis[i]);
+        if (gr_dim_of(sp, a->axis[i]) < sp->n)
+            return gr_dim_of(sp, a->axis[i]);
     return sp->n;
 }
 
@@ -324,7 +324,7 @@ gr_load(Gr *g, GrSpace *sp, const GrAccess *a)
     if (!v || (!tile && !cond))
         return v;
     if (tile)
-        return place(g, sp, v, s.dim, s.n);
+        return gr_place(g, sp, v, s.dim, s.n);
     /* one element as a tile: stands for all */
     for (uint32_t d = 1; v && d < sp->n; d++) {
         int64_t ones[GR_MAX_TILE] = {1, 1, 1, 1};
@@ -350,7 +350,7 @@ forward_of(Gr *g, const GrSpace *sp, const GrAccess *a)
         for (uint32_t d = 0; ok && d < a->rank; d++)
             ok = gr_aff_equal(&s->w.idx[d], s, &a->idx[d], t, g->ngroup);
         for (uint32_t x = 0; ok && x < g->ngroup; x++)
-            ok = !g->group[x].tile || dim_of(sp, t->map[x]) < sp->n;
+            ok = !g->group[x].tile || gr_dim_of(sp, t->map[x]) < sp->n;
         return ok ? f : NULL;
     }
     return NULL;
@@ -367,8 +367,8 @@ element(Gr *g, GrSpace *sp, const GrAccess *a)
         return f->tile;
     for (uint32_t x = 0; x < g->ngroup; x++)
         if (g->group[x].tile)
-            dim[n++] = dim_of(sp, g->stmts.data[sp->stmt].map[x]);
-    return place(g, sp, f->tile, dim, n);
+            dim[n++] = gr_dim_of(sp, g->stmts.data[sp->stmt].map[x]);
+    return gr_place(g, sp, f->tile, dim, n);
 }
 
 TlVal
@@ -383,7 +383,7 @@ gr_old(Gr *g, GrSpace *sp)
 static TlVal
 axis_tile(Gr *g, const GrSpace *sp, uint32_t axis)
 {
-    uint32_t d = dim_of(sp, axis);
+    uint32_t d = gr_dim_of(sp, axis);
     if (d == sp->n)
         return sp->sub[axis];
     TlType one = tl_type_tile(g->ir, TL_ELEM_I64, 1, &sp->cap[d]);
@@ -392,7 +392,7 @@ axis_tile(Gr *g, const GrSpace *sp, uint32_t axis)
         return 0;
     TlVal o = tl_build1t(&g->b, TL_OP_splat, one, 1, sp->sub[axis]);
     TlVal v = o ? tl_build1t(&g->b, TL_OP_add, one, 2, r, o) : 0;
-    return v ? place(g, sp, v, &d, 1) : 0;
+    return v ? gr_place(g, sp, v, &d, 1) : 0;
 }
 
 static TlVal
@@ -411,6 +411,8 @@ value(Gr *g, GrSpace *sp, TlVal v)
         GrAccess *a = gr_read_of(g, &g->stmts.data[sp->stmt], o);
         return a ? element(g, sp, a) : 0;
     }
+    if (n.code == TL_OP_for)
+        return gr_local(g, sp, v);
     if (n.code == TL_OP_if) {
         in[0] = gr_value(g, sp, n.in[0]);
         in[1] = gr_value(g, sp, gr_branch_value(g, v, 0));

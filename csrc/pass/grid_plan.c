@@ -219,6 +219,8 @@ inner_loops(Gr *g, const GrSpace *at, uint32_t i)
     tl_map_init(&sp.memo, g->arena);
     while (i < s->npar && !(s->inner >> s->par_list[i] & 1))
         i++;
+    if (!gr_locals_ahead(g, &sp))
+        return false;
     if (i == s->npar) {
         bool full;
         TlVal v = result(g, &sp, &full);
@@ -234,7 +236,10 @@ inner_loops(Gr *g, const GrSpace *at, uint32_t i)
         sp.axis[sp.n] = axis;
         sp.cap[sp.n++] = s->cap[i];
     }
-    return inner_loops(g, &sp, i + 1) && gr_for_end(g, &f, NULL, 0);
+    uint32_t known = g->hoisted.len;
+    bool ok = inner_loops(g, &sp, i + 1) && gr_for_end(g, &f, NULL, 0);
+    g->hoisted.len = known; /* what was computed in the loop ends with it */
+    return ok;
 }
 
 static bool
@@ -242,7 +247,7 @@ statement(Gr *g, uint32_t stmt)
 {
     GrSpace sp;
     bool full;
-    if (!settle_reads(g, stmt) || !gr_space(g, stmt, &sp))
+    if (!settle_reads(g, stmt) || !gr_space(g, stmt, &sp) || !gr_locals_ahead(g, &sp))
         return false;
     if (g->stmts.data[stmt].inner) {
         TlVal buf = g->stmts.data[stmt].w.buf;

@@ -33,8 +33,8 @@ extent_or(const Gr *g, TlVal v, int64_t unknown)
 }
 
 /* A power of two that holds the axis, at most `most`. */
-static int64_t
-cap_for(const Gr *g, TlVal extent, int64_t most)
+int64_t
+gr_cap_for(const Gr *g, TlVal extent, int64_t most)
 {
     return TL_MIN(pow2_up(TL_MIN(extent_or(g, extent, most), most)), most);
 }
@@ -62,9 +62,9 @@ size_dot(Gr *g, GrDot *d, int64_t large)
             n = extent_or(g, g->axis[d->n].extent, INT64_MAX);
     int64_t cap = TL_MIN(m, n) <= DOT_SMALL_UP_TO ? DOT_SMALL : large;
     int64_t k = TL_MIN(DOT_K, DOT_K_BYTES / (int64_t)tl_elem_bytes(d->elem));
-    d->cap[0] = TL_MAX(cap_for(g, g->axis[d->m].extent, cap), DOT_MIN);
-    d->cap[1] = TL_MAX(cap_for(g, g->axis[d->n].extent, cap), DOT_MIN);
-    d->kcap = TL_MAX(cap_for(g, g->axis[d->k].extent, k), DOT_MIN);
+    d->cap[0] = TL_MAX(gr_cap_for(g, g->axis[d->m].extent, cap), DOT_MIN);
+    d->cap[1] = TL_MAX(gr_cap_for(g, g->axis[d->n].extent, cap), DOT_MIN);
+    d->kcap = TL_MAX(gr_cap_for(g, g->axis[d->k].extent, k), DOT_MIN);
 }
 
 /* Contractions over two of the group's axes, the same two for all. */
@@ -122,8 +122,8 @@ find_inner_dot(Gr *g, GrStmt *s)
 
 /* The reduced axis is the only one in its dims, and something that is read runs along it in memory (or at
  * all, when nothing else divides the work). */
-static bool
-runs_along(Gr *g, const GrStmt *s, uint32_t axis)
+bool
+gr_runs_along(Gr *g, const GrStmt *s, uint32_t axis)
 {
     bool along = false;
     for (uint32_t i = 0; i < s->reads.len; i++) {
@@ -147,7 +147,7 @@ find_row(Gr *g, GrStmt *s)
     if (!s->acc || s->dot.found || strcmp(kind, "prod") == 0 || g->has_dot)
         return;
     for (uint32_t axis = GR_MAX_AXES; axis-- > 0 && !s->row;)
-        if ((s->red >> axis & 1) && runs_along(g, s, axis) &&
+        if ((s->red >> axis & 1) && gr_runs_along(g, s, axis) &&
             extent_or(g, g->axis[axis].extent, 1024) >= ROW_MIN) {
             s->row = s->npar < GR_MAX_TILE;
             s->row_axis = axis;
@@ -178,6 +178,8 @@ size_group(Gr *g)
         const GrStmt *s = &g->stmts.data[i];
         red = red || s->red;
         inner = inner || s->inner;
+        for (uint32_t l = 0; l < s->nlocal; l++)
+            rows = rows || gr_runs_along(g, s, gr_local_axis(g, s->local[l]));
         rows = rows || s->row || (s->inner >> memory_axis(g, &s->w) & 1);
         for (uint32_t r = 0; r <= s->reads.len; r++) {
             uint32_t x = group_axis(g, s, r ? &s->reads.data[r - 1] : &s->w);
@@ -193,10 +195,10 @@ size_group(Gr *g)
         uint32_t a = turn == 0 ? along : g->ngroup - turn - (g->ngroup - turn <= along ? 1 : 0);
         if (!g->group[a].tile)
             continue;
-        g->group[a].cap = cap_for(g, g->group[a].extent,
-                                  turn == 0 ? row
-                                  : square  ? TL_MIN(left, EW_SQUARE)
-                                            : left);
+        g->group[a].cap = gr_cap_for(g, g->group[a].extent,
+                                     turn == 0 ? row
+                                     : square  ? TL_MIN(left, EW_SQUARE)
+                                               : left);
         left = TL_MAX(left / g->group[a].cap, 1);
     }
 }
@@ -212,7 +214,7 @@ size_inner(Gr *g, GrStmt *s)
         dims += g->group[a].tile;
     }
     if (s->row) {
-        s->row_cap = cap_for(g, g->axis[s->row_axis].extent, s->inner ? EW_ROW : TL_MIN(left, 4 * EW_ROW));
+        s->row_cap = gr_cap_for(g, g->axis[s->row_axis].extent, s->inner ? EW_ROW : TL_MIN(left, 4 * EW_ROW));
         left /= s->row_cap;
     }
     for (uint32_t turn = 0; turn < 2 && !s->dot.found; turn++)
@@ -220,8 +222,8 @@ size_inner(Gr *g, GrStmt *s)
             if (!(s->inner >> s->par_list[i] & 1) || (s->par_list[i] == along) != (turn == 0) ||
                 dims == GR_MAX_TILE)
                 continue;
-            s->cap[i] = cap_for(g, g->axis[s->par_list[i]].extent,
-                                TL_MAX(TL_MIN(left, turn ? EW_SQUARE : EW_ROW), 1));
+            s->cap[i] = gr_cap_for(g, g->axis[s->par_list[i]].extent,
+                                   TL_MAX(TL_MIN(left, turn ? EW_SQUARE : EW_ROW), 1));
             left /= s->cap[i];
             dims++;
         }

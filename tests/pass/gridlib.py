@@ -124,8 +124,41 @@ class Grid:
             return self.op(f"{BINARY[type(e.op)]} {self.extent(e.left)}, {self.extent(e.right)}", "index")
         return self.op(f"const {{value = {self.size(ast.unparse(e))}}}", "index")
 
+    def local_loop(self, s: ast.For, kept: list[str]) -> None:
+        """An inner loop over one index that rebinds locals: a `for` that carries them."""
+        assert isinstance(s.iter, ast.Call) and isinstance(s.target, ast.Name)
+        for n in kept:
+            if self.env[n][1] == "lit":
+                self.env[n] = (self.to(self.env[n], "f32"), "f32")
+        types = [self.env[n][1] for n in kept]
+        low, high = self.op("const {value = 0}", "index"), self.extent(s.iter.args[0])
+        step = self.op("const {value = 1}", "index")
+        inits = "".join(f", {self.env[n][0]}" for n in kept)
+        self.count += 1
+        uid = self.count
+        args = "".join(f", %{n}{uid} : {t}" for n, t in zip(kept, types, strict=True))
+        results = ", ".join(f"%{n}{uid}r" for n in kept)
+        self.op(f"{results} = for {low}, {high}, {step}{inits} (%{s.target.id}{uid} : index{args}) {{")
+        self.env[s.target.id] = (f"%{s.target.id}{uid}", "index")
+        for n, t in zip(kept, types, strict=True):
+            self.env[n] = (f"%{n}{uid}", t)
+        self.depth += 1
+        for x in s.body:
+            self.statement(x)
+        self.op("yield " + ", ".join(self.to(self.env[n], t) for n, t in zip(kept, types, strict=True)))
+        self.depth -= 1
+        self.op("} : " + ", ".join(types))
+        for n, t in zip(kept, types, strict=True):
+            self.env[n] = (f"%{n}{uid}r", t)
+
     def statement(self, s: ast.stmt) -> None:
         if isinstance(s, ast.For):
+            bound = [t for x in s.body if isinstance(x, (ast.Assign, ast.AugAssign)) for t in ast.walk(x)]
+            stored = {t.id for t in bound if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
+            kept = [n for n in self.env if n in stored]
+            if kept and self.depth > 1:
+                self.local_loop(s, kept)
+                return
             assert isinstance(s.iter, ast.Call)
             names = [n.id for n in (s.target.elts if isinstance(s.target, ast.Tuple) else [s.target])]  # type: ignore[attr-defined]
             ext = [self.extent(e) for e in s.iter.args]
@@ -149,6 +182,10 @@ class Grid:
                 self.op("yield")
                 self.depth -= 1
                 self.op("} () {" if body is s.body else "}")
+            return
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+            old = ast.Name(s.target.id, ast.Load())
+            self.env[s.target.id] = self.expr(ast.BinOp(old, s.op, s.value))
             return
         if isinstance(s, ast.AugAssign):
             sign = isinstance(s.op, ast.Sub)
@@ -285,7 +322,10 @@ class Grid:
                 self.run(x, env)
             return
         try:
-            if isinstance(s, ast.AugAssign):
+            if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+                old = ast.Name(s.target.id, ast.Load())
+                env[s.target.id] = self.value(ast.BinOp(old, s.op, s.value), env)
+            elif isinstance(s, ast.AugAssign):
                 value = self.value(ast.BinOp(s.target, s.op, s.value), env)
                 self.put(s.target, value, env)
             elif isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):

@@ -206,6 +206,38 @@ REDUCTIONS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     ),
 }
 
+LOCALS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "rows": (
+        "for i in grid(M):\n top = -100.0\n for j in grid(N):\n  top = max(top, X[i, j])\n total = 0.0\n"
+        " for j in grid(N):\n  total += top - X[i, j]\n for j in grid(N):\n  Y[i, j] = X[i, j] * total - top",
+        {"X": ("f32", "M N"), "Y": ("f32", "M N")},
+    ),
+    "columns": (
+        "for j in grid(N):\n s = 1.0\n for i in grid(M):\n  s += X[i, j]\n y[j] = s",
+        {"X": ("f16", "M N"), "y": ("f32", "N")},
+    ),
+    "gap": (
+        "for i in grid(M):\n s = -50.0\n for j in grid(N):\n  s = max(s, X[i, j + 3] - 20)\n y[i] = s",
+        {"X": ("f32", "M N"), "y": ("f32", "M")},
+    ),
+    "two_at_once": (
+        "for i in grid(M):\n s = 0.0\n c = 0.0\n for j in grid(N):\n  s += X[i, j]\n  c += 1.0\n y[i] = s\n z[i] = c",
+        {"X": ("f16", "M N"), "y": ("f32", "M"), "z": ("f32", "M")},
+    ),
+    "total_in_each": (
+        "for i in grid(M):\n s = 0.0\n for j in grid(N):\n  s += x[j]\n y[i] = s - X[i, 0]",
+        {"X": ("f32", "M N"), "x": ("f16", "N"), "y": ("f32", "M")},
+    ),
+    "product": (
+        "for i in grid(M):\n s = 1.0\n for j in grid(3):\n  s = s * X[i, j]\n y[i] = s",
+        {"X": ("f32", "M 3"), "y": ("f32", "M")},
+    ),
+    "matrix": (
+        "for i, j in grid(M, N):\n s = 0.0\n for k in grid(K):\n  s += A[i, k] * B[k, j]\n C[i, j] = s",
+        {**MM, "C": ("f32", "M N")},
+    ),
+}
+
 SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "recurrence": ("for i in grid(M):\n A[i] = A[i - 1] + 1", {"A": ("f32", "M")}),
     "recurrence_f16": ("for i in grid(M):\n A[i] = A[i - 1] + A[i]", {"A": ("f16", "M")}),
@@ -222,6 +254,10 @@ SERIAL: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         {"A": ("f32", "M")},
     ),
     "swap": ("for i in grid(M):\n t = x[i]\n x[i] = y[i]\n y[i] = t", {k: ("f32", "M") for k in "xy"}),
+    "carried_both_ways": (
+        "for i in grid(M):\n s = 0.0\n for j in grid(N):\n  s = s * 0.5 + X[i, j] * 8\n  s = s - s\n y[i] = s",
+        {"X": ("f32", "M N"), "y": ("f32", "M")},
+    ),
     "last_wins": ("for i, j in grid(M, N):\n y[i] = X[i, j]", {"X": ("f32", "M N"), "y": ("f32", "M")}),
     "prefix_sum": (
         "for i, j in grid(M, N):\n s[i] += X[i, j]\n Y[i, j] = s[i]",
@@ -268,6 +304,7 @@ ALL = {
     **{f"contraction-{n}": c for n, c in CONTRACTIONS.items()},
     **{f"elementwise-{n}": c for n, c in ELEMENTWISE.items()},
     **{f"reduction-{n}": c for n, c in REDUCTIONS.items()},
+    **{f"local-{n}": c for n, c in LOCALS.items()},
     **{f"single-{n}": c for n, c in SINGLE.items()},
     **{f"serial-{n}": c for n, c in SERIAL.items()},
 }
