@@ -58,7 +58,8 @@ decode(Cg *g, LLVMValueRef x, const TlElemInfo *f)
 static LLVMValueRef
 encode(Cg *g, LLVMValueRef x, const TlElemInfo *f)
 {
-    LLVMValueRef u = bits_of(g, x);
+    /* freeze: LLVM 22 loses an fneg between a select of integers and the arithmetic on its bits */
+    LLVMValueRef u = bits_of(g, LLVMBuildFreeze(g->b, x, ""));
     LLVMTypeRef t = LLVMTypeOf(u);
     int shift = 23 - f->man_bits;
     LLVMValueRef a = LLVMBuildAnd(g->b, u, cg_int(t, 0x7fffffff), "");

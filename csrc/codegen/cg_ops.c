@@ -285,9 +285,9 @@ constant(Cg *g, TlOp o)
     LLVMValueRef x = NULL;
     if (tl_elem_is_float(e)) {
         double v = f ? f->u.f : i ? (double)i->u.i : 0;
-        if (tl_elem_bits(e) == 8 && v == 0)
-            x = LLVMConstNull(t); /* +0 is all zeros in the four 8-bit formats */
-        else if (tl_elem_bits(e) != 8)
+        if (tl_elem_bits(e) == 8)
+            x = cg_int(t, (int64_t)tl_num_encode(e, (TlNum){.f = v}));
+        else
             x = cg_float(t, v);
     } else if (i) {
         x = cg_int(t, i->u.i);
