@@ -590,3 +590,35 @@ def test_grid_statements() -> None:
     want = np.where(v > 0, v, v * 0.5).astype(np.float32)
     np.testing.assert_array_equal(d, want)
     np.testing.assert_array_equal(top, want.max(1))
+
+
+FP8 = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+
+
+@pytest.mark.parametrize("name", FP8)
+def test_fp8_arithmetic(name: str) -> None:
+    """Arithmetic of 8-bit floats rounds each result to their type, as ml_dtypes does."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    m = module(f"""
+    N = tl.dim("N")
+    @tl.kernel
+    def k(x: tl.Buffer[N, tl.{name}], y: tl.Buffer[N, tl.{name}], o: tl.Buffer[6, N, tl.{name}]):
+        s = slice(tl.program_id(0) * 64, tl.program_id(0) * 64 + 64)
+        a, b = x[s], y[s]
+        tl.static_assert((a + b).dtype is tl.{name} and (a * 2).dtype is tl.{name})
+        o[0, s] = a + b
+        o[1, s] = a * 0.3
+        o[2, s] = -a
+        o[3, s] = tl.maximum(a, b)
+        o[4, s] = tl.where(a < b, a, 1.5)
+        o[5, s] = tl.max(tl.abs(a)) - b
+    """)
+    dtype = getattr(ml_dtypes, name)
+    rng = np.random.default_rng(8)
+    x, y = (rng.standard_normal(64).astype(dtype) for _ in range(2))
+    o = np.zeros((6, 64), dtype)
+    m.k(x, y, o)
+    f, g = x.astype(np.float32), y.astype(np.float32)
+    third = np.float32(np.array(0.3).astype(dtype))
+    want = [f + g, f * third, -f, np.maximum(f, g), np.where(f < g, f, 1.5), np.abs(f).max() - g]
+    np.testing.assert_array_equal(o.astype(np.float32), np.array(want).astype(dtype).astype(np.float32))

@@ -291,6 +291,10 @@ class ArithMixin(TraceBase):
             return self._float_floor(op, self.spread(a, dtype, shape), self.spread(b, dtype, shape))
         if op in ("floordiv", "mod") and isinstance(b, int) and b == 0:
             self.fail(f"division by zero in {SYMBOL[op]}")
+        if dtype.kind == "f" and dtype.bits == 8:  # in float32, rounded once
+            a, b = (self.to_type(self.to_type(v, dtype), float32) for v in (a, b))
+            wide = self.arith(op, a, b)
+            return wide if op in COMPARE else self.to_type(wide, dtype)
         x, y = self.spread(a, dtype, shape), self.spread(b, dtype, shape)
         result = bool_ if op in COMPARE else dtype
         val = self.op(op, (self.val(x), self.val(y)), (self.ty_of(result, shape),))
@@ -328,6 +332,8 @@ class ArithMixin(TraceBase):
         return self._emit1(op, x)
 
     def _emit1(self, op: str, x: Any) -> Any:
+        if x.dtype.kind == "f" and x.dtype.bits == 8:
+            return self.to_type(self._emit1(op, self.to_type(x, float32)), x.dtype)
         val = self.op(op, (self.val(x),), (self.ty_of(x.dtype, x.shape),))
         return self.wrap(val, x.dtype, x.shape, getattr(x, "partial", False))
 
@@ -365,6 +371,8 @@ class ArithMixin(TraceBase):
         shape: tuple[int, ...] = ()
         for x in (a, b, c):
             shape = self.broadcast_shapes(shape, getattr(x, "shape", ()), "fma")
+        if dtype.bits == 8:
+            return self.to_type(self.fma(*(self.to_type(self.to_type(x, dtype), float32) for x in (a, b, c))), dtype)
         vals = [self.spread(x, dtype, shape) for x in (a, b, c)]
         val = self.op("fma", tuple(self.val(v) for v in vals), (self.ty_of(dtype, shape),))
         return self.wrap(val, dtype, shape, any(getattr(v, "partial", False) for v in vals))
@@ -477,7 +485,7 @@ class ArithMixin(TraceBase):
             return wide, x.dtype if x.dtype.kind == "f" else wide
         if kind == "xor" and x.dtype.kind == "f":
             self.fail(f"xor works on integers, got {x.describe()}")
-        return x.dtype, x.dtype
+        return (float32 if x.dtype.kind == "f" and x.dtype.bits == 8 else x.dtype), x.dtype
 
     # -- matrix product --
 
