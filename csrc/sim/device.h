@@ -43,8 +43,9 @@ typedef struct SimDevice {
     bool allow_foreign; /* unregistered host pointers may be kernel arguments */
     SimMem *mem;
     pthread_mutex_t launch_lock;
-    atomic_bool cancel;      /* set from another thread: the running launch stops */
-    uint8_t *queue, *packet; /* system extents */
+    atomic_uint_fast64_t groups_done, groups_total; /* of the running launch */
+    atomic_bool cancel;                             /* set from another thread: the running launch stops */
+    uint8_t *queue, *packet;                        /* system extents */
     uint64_t dispatch_id;
     TL_VEC(SimImage *) images;
     TlArena arena;
@@ -88,7 +89,7 @@ typedef struct SimLaunch {
     uint64_t kernarg_bytes;
     bool cooperative;
     struct SimTrace *trace; /* NULL: none */
-    SimStats *stats; /* NULL: not wanted; pc_counts NULL or sim_image_count_words() zeroed counters */
+    SimStats *stats;        /* NULL: not wanted; pc_counts NULL or sim_image_count_words() zeroed counters */
 } SimLaunch;
 
 SimStatus sim_device_launch(SimDevice *d, const SimLaunch *l);

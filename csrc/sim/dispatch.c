@@ -99,6 +99,7 @@ slice(Worker *w, SimGroup *g, uint64_t budget)
         break;
     }
     atomic_fetch_sub(&d->live, 1);
+    atomic_fetch_add(&d->dev->groups_done, 1);
     if (!push(&w->idle, &w->nidle, &w->idle_cap, g))
         sim_group_free(g);
     return false;
@@ -224,6 +225,8 @@ sim_dispatch(SimDevice *dev, SimLaunchInfo *info, bool foreign, uint64_t residen
         ok = worker_open(&ws[opened], &d, stats);
     if (ok) {
         atomic_store(&dev->cancel, false);
+        atomic_store(&dev->groups_done, 0);
+        atomic_store(&dev->groups_total, d.total);
         dev->launches++;
         for (uint32_t i = 1; i < n; i++) /* a thread that cannot start is no fault: the others do its work */
             ws[i].started = !pthread_create(&ws[i].thread, NULL, worker_main, &ws[i]);

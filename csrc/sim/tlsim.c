@@ -79,6 +79,14 @@ tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions)
     *instructions = d ? d->instructions : 0;
 }
 
+void
+tlsim_progress(SimDevice *dev, uint64_t *done, uint64_t *total)
+{
+    SimDevice *d = pick(dev);
+    *done = d ? atomic_load(&d->groups_done) : 0;
+    *total = d ? atomic_load(&d->groups_total) : 0;
+}
+
 /* ---- memory ---- */
 
 void *

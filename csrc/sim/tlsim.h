@@ -34,6 +34,9 @@ TL_API bool tlsim_device_option(SimDevice *dev, const char *name, uint64_t value
 TL_API void tlsim_cancel(SimDevice *dev);
 TL_API void tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions);
 
+/* Workgroups of the running (or last) launch: ended, and in all. From any thread. */
+TL_API void tlsim_progress(SimDevice *dev, uint64_t *done, uint64_t *total);
+
 TL_API void *tlsim_malloc(SimDevice *dev, uint64_t size, const char *name);
 TL_API bool tlsim_free(SimDevice *dev, void *p);
 TL_API void tlsim_copy_in(SimDevice *dev, void *dst, const void *src, uint64_t n);

@@ -118,3 +118,27 @@ def test_limits_and_bad_files(kernel):
     for bad in (b"", b"x" * 1000):
         with pytest.raises(ValueError, match="no trace record"):
             sim.read_trace(bad)
+
+
+def test_command_line(tmp_path, capsys):
+    cli = pytest.importorskip("tilelang.sim.__main__")
+    path = tmp_path / "k.hsaco"
+    path.write_bytes(simlib.code_object(BODY, (simlib.BUF,), lds=64 * 128 + 8))
+    run = [str(path), "--grid", "4", "--block", "64", "--arg", "inout:i32:256:arange"]
+    assert cli.main([*run, "--trace", "1:0", "--save", str(tmp_path / "o.npy")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("workgroup (1, 0, 0), wave 0: ")
+    (load,) = [x for x in lines if "global_load_dword" in x]
+    assert "64 lanes" in load and "v3=[00000002 00000003 00000004 00000005 ..]" in load
+    assert any("ds_write_b32" in x and "62 conflict cycles" in x for x in lines)
+    assert cli.main([str(path), "--verify"]) == 0
+    assert capsys.readouterr().out == "no findings\n"
+    with pytest.raises(SystemExit):
+        cli.main([*run, "--trace", "zero"])
+
+
+def test_progress(kernel):
+    dev, k = kernel
+    mem = dev.array(np.arange(256, dtype=np.int32))
+    k.launch(8, 64, [mem])
+    assert dev.progress == (8, 8)

@@ -9,15 +9,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tilelang.errors import SimulatorFault
-from tilelang.sim import Device, Kernel, Module, libdir
+from tilelang.sim import Device, Kernel, Module, Trace, TraceOptions, libdir, verify
 
 DTYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
@@ -124,6 +127,91 @@ def show_stats(stats: dict[str, Any], seconds: float) -> None:
     print(f"  LDS bank conflicts: {stats['lds_conflict_cycles']} cycles; scalar loads: {stats['scalar_bytes']} bytes")
 
 
+def show_lines(k: Kernel, stats: dict[str, Any]) -> None:
+    """Executed instructions by source line, most first; nothing without line tables."""
+    n = stats["instructions"]
+    total: dict[str, int] = {}
+    for pc, _, line in k.disassembly():
+        if pc in stats["by_pc"]:
+            total[line or "(no line)"] = total.get(line or "(no line)", 0) + stats["by_pc"][pc][0]
+    if set(total) <= {"(no line)"}:
+        return
+    print("by source line:")
+    for line, count in sorted(total.items(), key=lambda x: -x[1]):
+        print(f"  {count:>12} {100 * count / n:5.1f}%  {line}")
+
+
+def wave_of(text: str) -> TraceOptions:
+    """WG:WAVE with WG a number or x,y,z."""
+    m = re.fullmatch(r"(\d+(?:,\d+){0,2}):(\d+)", text)
+    if not m:
+        raise argparse.ArgumentTypeError(f"{text!r} is not WORKGROUP:WAVE, e.g. 0:0 or 3,1,0:2")
+    parts = [int(x) for x in m[1].split(",")]
+    return TraceOptions(workgroups=[parts[0] if len(parts) == 1 else parts], wave=int(m[2]), values=True)
+
+
+def short(name: str, value: Any) -> str:
+    """A register of the trace: all lanes when they are equal, else the first four."""
+    if isinstance(value, int):
+        name = {"s106": "vcc_lo", "s107": "vcc_hi", "s126": "exec_lo", "s127": "exec_hi", "s124": "m0"}.get(name, name)
+        return f"{name}={value:08x}"
+    if (value == value[0]).all():
+        return f"{name}={value[0]:08x}"
+    return f"{name}=[{' '.join(f'{x:08x}' for x in value[:4])} ..]"
+
+
+def show_trace(k: Kernel, trace: Trace | None) -> None:
+    """Instructions of the recorded waves with what they wrote and where they accessed memory."""
+    texts = {pc: text for pc, text, _ in k.disassembly()}
+    for w in trace.waves if trace else ():
+        print(f"workgroup {w.workgroup}, wave {w.wave}: {len(w.rows)} instructions")
+        for i, row in enumerate(w.rows):
+            pc = int(row["pc"])
+            notes = [short(n, v) for n, v in w.registers(i).items()]
+            for lanes, addr in w.addresses(i):
+                notes += [f"lane {lanes[0]} at 0x{int(addr[0]):x}"] if len(lanes) else []
+            if row["conflict_cycles"]:
+                notes.append(f"{row['conflict_cycles']} conflict cycles")
+            print(f"{pc:6x}: {texts.get(pc, '?'):<56} {row['exec_count']:>2} lanes  {'  '.join(notes)}".rstrip())
+    if trace and not trace.waves:
+        print("no such wave ran")
+
+
+@contextlib.contextmanager
+def progress(dev: Device) -> Iterator[None]:
+    """A bar of ended workgroups on a terminal's stderr, for runs that take longer than half a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+
+    def show() -> None:
+        if over.wait(0.5):
+            return
+        try:
+            from rich.console import Console
+            from rich.progress import Progress
+        except ImportError:
+            while not over.wait(0.5):
+                done, total = dev.progress
+                print(f"\r{done} of {total} workgroups", end="", file=sys.stderr, flush=True)
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            return
+        with Progress(console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("workgroups", total=None)
+            while not over.wait(0.1):
+                done, total = dev.progress
+                bar.update(task, completed=done, total=total)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def pick(module: Module, name: str | None) -> Kernel:
     if name is None and len(module.kernels) == 1:
         return next(iter(module.kernels.values()))
@@ -149,13 +237,19 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
             outs.append((mem, name, shape))
     start = time.perf_counter()
     try:
-        stats = kernel.launch(opt.grid, opt.block, args, opt.lds)
+        with progress(dev):
+            stats = kernel.launch(opt.grid, opt.block, args, opt.lds, trace=opt.trace)
     except SimulatorFault as e:
+        if opt.trace:
+            show_trace(kernel, getattr(e, "trace", None))
         print("\n".join(str(r) for r in e.reports), file=sys.stderr)
         return 1
     seconds = time.perf_counter() - start
     if opt.stats:
         show_stats(stats, seconds)
+        show_lines(kernel, stats)
+    if opt.trace:
+        show_trace(kernel, stats["trace"])
     if opt.disasm:
         show_disassembly(kernel, stats["by_pc"])
     for i, (mem, name, shape) in enumerate(outs):
@@ -186,6 +280,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=int, help="host threads")
     p.add_argument("--seed", type=int, default=0, help="permutes the order of waves")
     p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
+    p.add_argument("--trace", type=wave_of, metavar="WG:WAVE", help="instructions of a wave with register values")
+    p.add_argument("--verify", action="store_true", help="static checks, runs nothing")
     p.add_argument("--save", metavar="FILE.npy", help="where outputs go")
     p.add_argument("--libdir", action="store_true", help="prints the folder with the libamdhip64.so libraries")
     return p
@@ -200,6 +296,10 @@ def main(argv: list[str] | None = None) -> int:
     if not opt.file:
         parser().error("a code object is needed")
     try:
+        if opt.verify:
+            found = verify(opt.file)
+            print("\n".join(str(f) for f in found) or "no findings")
+            return 1 if any(f.severity == "error" for f in found) else 0
         dev = Device(opt.arch, checks=opt.check, threads=opt.threads, seed=opt.seed)
         module = dev.load(opt.file)
         if opt.list:

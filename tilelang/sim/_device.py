@@ -166,6 +166,13 @@ class Device:
         self._lib.tlsim_counters(self._handle, C.byref(a), C.byref(b))
         return {"launches": a.value, "instructions": b.value}
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Workgroups of the running or last launch that ended, and all of it; may be asked from any thread."""
+        a, b = C.c_uint64(), C.c_uint64()
+        self._lib.tlsim_progress(self._handle, C.byref(a), C.byref(b))
+        return a.value, b.value
+
     def cancel(self) -> None:
         """Stops the running launch (from another thread)."""
         self._lib.tlsim_cancel(self._handle)

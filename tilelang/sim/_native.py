@@ -125,6 +125,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_device_option": (C.c_bool, _P, _STR, _U64),
     "tlsim_cancel": (None, _P),
     "tlsim_counters": (None, _P, C.POINTER(_U64), C.POINTER(_U64)),
+    "tlsim_progress": (None, _P, C.POINTER(_U64), C.POINTER(_U64)),
     "tlsim_malloc": (_P, _P, _U64, _STR),
     "tlsim_free": (C.c_bool, _P, _P),
     "tlsim_copy_in": (None, _P, _P, _P, _U64),
