@@ -273,8 +273,9 @@ own_kind_of(const SimExt *x)
                                 : PEND_NONE;
 }
 
-/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one more until
- * the oldest is back, so what would have that many younger ones behind it is complete without a wait. */
+/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one
+ * more until the oldest is back, so what would have that many younger ones behind it is complete without a
+ * wait. */
 static void
 make_room(SimChk *c, uint32_t kind)
 {
