@@ -262,6 +262,8 @@ check_stmt(Gr *g, GrStmt *s)
         const GrAccess *a = &s->reads.data[i];
         if (!one_axis_a_dim(g, s, a))
             return false;
+        if (s->red && a->buf == s->w.buf)
+            return gr_serial(g, a->op, "a reduction uses its own partial result");
         for (uint32_t d = 0; a->buf == s->w.buf && d < a->rank; d++)
             if (!gr_aff_equal(&a->idx[d], s, &s->w.idx[d], s, 0))
                 return gr_serial(g, a->op, "a statement reads other elements of the tensor that it writes");
