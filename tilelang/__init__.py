@@ -7,6 +7,8 @@ bundled instruction-level simulator.
 
 from __future__ import annotations
 
+from builtins import __dict__ as _builtins
+
 from .errors import CompileError, DeviceError, LaunchError, LaunchTypeError, SimulatorFault, TileLangError
 from .frontend.capture import Func as _Func
 from .frontend.dtypes import DTYPES as _DTYPES
@@ -91,3 +93,6 @@ def func(fn):  # type: ignore[no-untyped-def]
 
 
 __version__ = "0.1.0"
+
+# `from tilelang import *` leaves Python's own abs, max, range, ... alone.
+__all__ = [n for n in list(globals()) if not n.startswith("_") and n not in _builtins and n != "annotations"]
