@@ -24,18 +24,19 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
     uint32_t last = size - n; /* highest address that fits, when any does */
     bool strict = op->naddr == 2 || op->acc.atom;
     *go = true;
-    /* sign: some lane's address is above `last`, or so large that the sum might wrap */
+    /* The sum wraps: compilers fold offsets into negative bases. sign: some lane's address is above `last`.
+     */
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t a = va[l] + off;
         addr[l] = a;
-        sign |= ((last - a) | a | va[l]) & m[l];
+        sign |= ((last - a) | a) & m[l];
         low |= a & m[l];
     }
     if (LIKELY(size >= n && !(sign >> 31) && !(strict && (low & (n - 1)))))
         return exec;
     uint64_t odd = 0, limit = size >= n ? (uint64_t)last + 1 : 0;
     for (uint32_t l = 0; l < LANES; l++) {
-        uint64_t a = (uint64_t)va[l] + off;
+        uint32_t a = va[l] + off;
         addr[l] = a < limit ? (uint32_t)a : UINT32_MAX;
         odd |= (uint64_t)(strict && (a & (n - 1)) != 0) << l;
     }
@@ -48,9 +49,9 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
         uint32_t l = (uint32_t)__builtin_ctzll(out ? out : odd);
         if (out)
             *go = sim_fault(
-                w, r, SIM_CHECK_BOUNDS, false, out, (uint64_t)va[l] + off, UINT32_MAX, 0,
-                "LDS access of %u bytes at byte %llu is outside the %u bytes of the workgroup (lane %u)", n,
-                (unsigned long long)((uint64_t)va[l] + off), size, l);
+                w, r, SIM_CHECK_BOUNDS, false, out, va[l] + off, UINT32_MAX, 0,
+                "LDS access of %u bytes at byte %u is outside the %u bytes of the workgroup (lane %u)", n,
+                va[l] + off, size, l);
         else
             *go = sim_fault(
                 w, r, SIM_CHECK_BOUNDS, false, odd, addr[l], UINT32_MAX, 0,

@@ -94,6 +94,11 @@ sim_hip_stream_ok(const void *s)
     return (uintptr_t)s <= 2 || sim_hip_handle_valid(s, HANDLE_STREAM);
 }
 
+/* ---- hip_bundle.c ---- */
+
+/* A copy (to be freed) of the code object for this device that an image holds, and its length. */
+hipError_t sim_hip_image(const void *image, const HipDevice *d, uint8_t **data, uint64_t *size);
+
 /* ---- hip_launch.c ---- */
 
 hipError_t sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uint32_t lds,
@@ -104,6 +109,10 @@ hipError_t sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t bl
 /* After a faulted launch: the reports go to stderr (unless quiet), to the file that TILELANG_SIM_REPORT
  * names, and are kept as this thread's last report. NULL: the launch was clean, the thread has none. */
 void sim_hip_tell(SimDevice *d, bool quiet);
+
+typedef struct SimDim3 { /* dim3 */
+    uint32_t x, y, z;
+} SimDim3;
 
 #define RETURN(e) return sim_hip_result(e)
 /* Every function of the table in hip_sim.def has this prototype there. */

@@ -1,115 +1,12 @@
-/* hip_module.c - HIP: code objects (plain, or the matching entry of an uncompressed offload bundle),
- * functions, symbols, attributes, occupancy. */
+/* hip_module.c - HIP: code objects, functions, symbols, attributes, occupancy. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "sim/elf.h"
 #include "sim/hip.h"
-
-/* ---- what a pointer without a length holds ---- */
-
-/* Copies memory that may not be mapped as far as its headers say; false: it is not. */
-static bool
-peek(void *to, const uint8_t *from, uint64_t n)
-{
-    struct iovec local = {to, n}, remote = {(void *)from, n};
-    ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-    if (got < 0 && (errno == ENOSYS || errno == EPERM)) { /* not allowed here: trust the client */
-        memcpy(to, from, n);
-        return true;
-    }
-    return got == (ssize_t)n;
-}
-
-static const uint64_t image_limit = UINT64_C(1) << 32;
-
-/* Length of an ELF image by its own headers; 0: not ELF, or they point out of memory. */
-static uint64_t
-elf_length(const uint8_t *p)
-{
-    Ehdr eh;
-    Phdr ph;
-    Shdr sh;
-    if (!peek(&eh, p, sizeof eh) || memcmp(eh.ident, "\177ELF\2\1", 6))
-        return 0;
-    uint64_t end = sizeof eh;
-    if (eh.phoff > image_limit || eh.shoff > image_limit)
-        return 0;
-    end = TL_MAX(end, eh.phoff + (uint64_t)eh.phnum * sizeof(Phdr));
-    end = TL_MAX(end, eh.shoff + (uint64_t)eh.shnum * sizeof(Shdr));
-    for (uint32_t i = 0; i < eh.phnum; i++) {
-        if (!peek(&ph, p + eh.phoff + i * sizeof ph, sizeof ph) || ph.offset > image_limit ||
-            ph.filesz > image_limit)
-            return 0;
-        end = TL_MAX(end, ph.offset + ph.filesz);
-    }
-    for (uint32_t i = 0; i < eh.shnum; i++) {
-        if (!peek(&sh, p + eh.shoff + i * sizeof sh, sizeof sh) || sh.offset > image_limit ||
-            sh.size > image_limit)
-            return 0;
-        if (sh.type != SHT_NOBITS)
-            end = TL_MAX(end, sh.offset + sh.size);
-    }
-    return end <= image_limit ? end : 0;
-}
-
-static uint64_t
-u64_at(const uint8_t *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
-}
-
-/* Does the target id ("...gfx942:sramecc+:xnack-") of a bundle entry suit the device? */
-static bool
-target_suits(const char *id, size_t n, const HipDevice *d)
-{
-    char buf[256], *gfx, *save, *tok;
-    if (n >= sizeof buf)
-        return false;
-    memcpy(buf, id, n);
-    buf[n] = 0;
-    gfx = strstr(buf, "gfx");
-    if (!gfx || strncmp(buf, "hip", 3))
-        return false;
-    tok = strtok_r(gfx, ":", &save);
-    if (!tok || strcmp(tok, d->sim->chip->gfx))
-        return false;
-    while ((tok = strtok_r(NULL, ":", &save)))
-        if (!strstr(d->gcn_arch, tok))
-            return false;
-    return true;
-}
-
-/* The entry of an uncompressed offload bundle that suits the device; NULL: none. */
-static const uint8_t *
-from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
-{
-    uint8_t head[32], entry[24 + 256];
-    uint64_t at = 32;
-    if (!peek(head, p, sizeof head))
-        return NULL;
-    for (uint64_t i = 0, n = u64_at(head + 24); i < n && i < 4096; i++) {
-        if (!peek(entry, p + at, 24))
-            return NULL;
-        uint64_t off = u64_at(entry), len = u64_at(entry + 8), id = u64_at(entry + 16);
-        if (id >= 256 || off > image_limit || len > image_limit || !peek(entry + 24, p + at + 24, id))
-            return NULL;
-        if (len && target_suits((const char *)entry + 24, id, d)) {
-            *size = len;
-            return p + off;
-        }
-        at += 24 + id;
-    }
-    return NULL;
-}
 
 static bool
 features_suit(const SimImage *im, const HipDevice *d)
@@ -159,30 +56,18 @@ load_image(void **module, const void *image)
 {
     HipDevice *d;
     hipError_t e = sim_hip_check(&d);
-    const uint8_t *p = image;
-    uint64_t size = 0;
+    uint8_t *data;
+    uint64_t size;
     if (!module || !image)
         return hipErrorInvalidValue;
     *module = NULL;
     if (e != hipSuccess)
         return e;
-    uint8_t magic[24];
-    if (!peek(magic, p, 4))
-        return hipErrorInvalidImage;
-    if (peek(magic, p, sizeof magic) && !memcmp(magic, "__CLANG_OFFLOAD_BUNDLE__", 24)) {
-        p = from_bundle(p, d, &size);
-        if (!p)
-            return hipErrorNoBinaryForGpu;
-    } else {
-        size = elf_length(p);
-    }
-    if (!size)
-        return hipErrorInvalidImage;
-    uint8_t *copy = malloc(size);
-    if (!copy)
-        return hipErrorOutOfMemory;
-    e = peek(copy, p, size) ? load_bytes(d, copy, size, module) : hipErrorInvalidImage;
-    free(copy);
+    e = sim_hip_image(image, d, &data, &size);
+    if (e != hipSuccess)
+        return e;
+    e = load_bytes(d, data, size, module);
+    free(data);
     return e;
 }
 
@@ -218,7 +103,7 @@ load_file(void **module, FILE *f)
     memset(data + n, 0, 64);
     if (fread(data, 1, (size_t)n, f) != (size_t)n)
         e = hipErrorFileNotFound;
-    else if (n > 32 && !memcmp(data, "__CLANG_OFFLOAD_BUNDLE__", 24))
+    else if (n > 32 && (!memcmp(data, "__CLANG_OFFLOAD_BUNDLE__", 24) || !memcmp(data, "CCOB", 4)))
         e = load_image(module, data);
     else
         e = load_bytes(d, data, (uint64_t)n, module);

@@ -1,0 +1,34 @@
+"""A program compiled by clang -x hip (plain and compressed bundles) runs on the simulated GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+sim = pytest.importorskip("tilelang.sim")
+
+CLANG = shutil.which("clang++-22")
+if not CLANG:
+    pytest.skip("clang++-22 is not installed", allow_module_level=True)
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_executable_with_kernels(tmp_path, compress):
+    source, obj, exe, lib = Path(__file__).with_name("fat_client.hip"), tmp_path / "c.o", tmp_path / "c", sim.libdir()
+    flags = ["-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx942", "-nogpulib", "-nogpuinc", "-O2"]
+    flags += ["--offload-compress"] if compress else []
+    r = subprocess.run([CLANG, *flags, "-c", str(source), "-o", str(obj)], capture_output=True, text=True)
+    if r.returncode and "lld" in r.stderr:
+        pytest.skip("clang finds no lld")
+    assert r.returncode == 0, r.stderr
+    assert (b"CCOB" in obj.read_bytes()) == compress
+    link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
+    subprocess.run([CLANG, str(obj), "-o", str(exe), *link], check=True)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
+    r = subprocess.run([str(exe)], capture_output=True, text=True, env={**env, "TILELANG_SIM_CHECK": "all"})
+    assert r.returncode == 0 and r.stderr == "", (r.stdout, r.stderr)
+    assert r.stdout == "0 0 6 2\n"
