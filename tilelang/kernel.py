@@ -19,6 +19,7 @@ from .frontend.build import Built, Tracing, build, codegen, launcher_params
 from .frontend.build import verify as verify_built
 from .frontend.capture import Captures
 from .frontend.dtypes import BY_ELEM, DType, as_dtype
+from .frontend.outputs import Outputs
 from .frontend.params import Param, annotation_names, definition_frame, evaluate_annotations, parse_annotation
 from .frontend.source import Source
 
@@ -30,8 +31,11 @@ OPTIONS: dict[str, str] = {
     "num_stages": "an int of at least 1",
     "waves_per_eu": "an int of at least 1",
     "grid": "an int, a tuple of up to 3 ints, or a function of the arguments",
+    "out": "names of output parameters, or a dict to the parameters whose dtypes they have",
+    "zero": "names of parameters that are cleared before each launch",
 }
-LATER = ("out", "zero", "workspace", "fp_contract")
+INTS = ("num_warps", "num_stages", "waves_per_eu")
+LATER = ("workspace", "fp_contract")
 
 
 def check_options(options: dict[str, Any], captured: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -42,7 +46,7 @@ def check_options(options: dict[str, Any], captured: Any, name: str) -> tuple[di
         if k in OPTIONS:
             if v is None:
                 continue
-            if k != "grid" and (isinstance(v, bool) or not isinstance(v, int) or v < 1):
+            if k in INTS and (isinstance(v, bool) or not isinstance(v, int) or v < 1):
                 raise ValueError(f"{name}: option {k} must be {OPTIONS[k]}, got {v!r}")
             if k == "grid" and not callable(v):
                 grid_of(v, name)
@@ -177,6 +181,9 @@ class Engine:
         self.launchers: dict[Any, Any] = {}
         self.recent: tuple[Any, Any] = (None, None)
         self.last: Any = None  # launcher that ran last
+        self.outputs: Outputs | None = None
+        if options.get("out") or options.get("zero"):
+            self.outputs = Outputs(definition.name, definition.params, options.get("out"), options.get("zero"))
         self._captures: Captures | None = None
 
     @property
@@ -235,18 +242,27 @@ class Launchable:
     _engine: Engine
     _computed: tuple[str, ...] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if running() is not None:
             current("").fail(
                 f"the kernel {self._engine.definition.name} is called inside a kernel", "make it a @tl.func helper"
             )
-        self._launch(None, args, kwargs)
+        return self._run(None, args, kwargs)
+
+    def _run(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Launches; the outputs that were left out, one or a tuple, else None."""
+        outputs = self._engine.outputs
+        if outputs is None:
+            return self._launch(grid, args, kwargs)
+        bound, made = outputs.prepare(args, kwargs)
+        self._launch(grid, (), bound)
+        return None if not made else made[0] if len(made) == 1 else tuple(made)
 
     def __getitem__(self, grid: Any) -> Any:
         """``kernel[grid](...)``: the grid as an int, a tuple, or a function of the bound arguments."""
         if not callable(grid):
             grid_of(grid, self._engine.definition.name)
-        return functools.partial(self._launch, grid)
+        return _PartialGrid(self, grid)
 
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -286,8 +302,8 @@ class _PartialGrid:
         self.owner = owner
         self.grid = grid
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self.owner._launch(self.grid, args, kwargs)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.owner._run(self.grid, args, kwargs)
 
 
 def compute(
@@ -316,11 +332,6 @@ class Kernel(Launchable):
         self._definition = Definition(fn)
         self._engine = Engine(self._definition, known, {}, None)
         functools.update_wrapper(self, fn)
-
-    def __getitem__(self, grid: Any) -> Any:
-        if not callable(grid):
-            grid_of(grid, self._definition.name)
-        return _PartialGrid(self, grid)
 
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._call(self._engine, grid, args, kwargs)
@@ -409,11 +420,6 @@ class CompiledKernel(Launchable):
             names = [p.name for p in self._engine.definition.params]
             grid = grid(types.SimpleNamespace(**dict(zip(names, self._fixed.bind(args, kwargs)))))
         self._fixed.launch(grid_of(grid, self._engine.definition.name), args, kwargs)
-
-    def __getitem__(self, grid: Any) -> Any:
-        if not callable(grid):
-            grid_of(grid, self._engine.definition.name)
-        return _PartialGrid(self, grid)
 
     def prepare(self, *args: Any, **kwargs: Any) -> CompiledKernel:
         """Compiles the specialisation for these arguments without running it."""

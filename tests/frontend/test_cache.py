@@ -388,3 +388,50 @@ def test_replaced_block_size() -> None:
         compiled(a, b, c)
         np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
         assert f"tile<{size}x{size}xf32>" in compiled.asm["tir"]
+
+
+def test_outputs() -> None:
+    """``out=``: outputs that a call leaves out are allocated, zeroed, and returned; ``zero=`` clears."""
+    m = module("""
+    M, N = tl.dims("M N")
+
+    @tl.kernel(out={"C": "A", "S": "A"}, zero=["count"])
+    def k(A: tl.Buffer[M, N], C: tl.Buffer[M, N // 2], S: tl.Buffer[M], count: tl.Buffer[M, tl.int32]):
+        i = tl.program_id(0)
+        C[i, 0:64] = A[i, 0:64] * 2
+        S[i] = S[i] + tl.sum(A[i, 0:64])
+        count[i] = count[i] + 1
+    """)
+    a = np.arange(12, dtype=np.float32).reshape(3, 4)
+    count = np.full(3, 9, np.int32)
+    c, s = m.k(a, count)
+    np.testing.assert_array_equal(c, 2 * a[:, :2])
+    np.testing.assert_array_equal(s, a.sum(1))
+    assert c.dtype == np.float32 and count.tolist() == [1, 1, 1]
+    mine = np.zeros((3, 2), np.float32)
+    s = m.k[3](a, C=mine, count=count)
+    np.testing.assert_array_equal(mine, 2 * a[:, :2])
+    assert s.shape == (3,)
+    assert m.k(a, mine, np.zeros(3, np.float32), count) is None
+    c, s = tl.compile(m.k)(a, count)
+    np.testing.assert_array_equal(c, 2 * a[:, :2])
+    with pytest.raises(TypeError, match="given twice"):
+        m.k(a, count, A=a)
+    with pytest.raises(TypeError, match="no buffer parameter"):
+        tl.compile(tl.kernel(m.k._definition.fn, out=["nothing"]))
+    with pytest.raises(TypeError, match="needs a dtype"):
+        tl.compile(tl.kernel(m.k._definition.fn, out=["C"]))
+
+
+def test_outputs_torch() -> None:
+    torch = pytest.importorskip("torch")
+    m = module("""
+    N = tl.dim("N")
+    @tl.kernel(out=["o"])
+    def k(x: tl.Buffer[N], o: tl.Buffer[N, tl.bfloat16]):
+        s = slice(tl.program_id(0) * 64, tl.program_id(0) * 64 + 64)
+        o[s] = x[s] + 1
+    """)
+    x = torch.arange(100, dtype=torch.float32)
+    o = m.k(x)
+    assert o.dtype is torch.bfloat16 and torch.equal(o, (x + 1).bfloat16())
