@@ -144,6 +144,15 @@ sim_device_unload(SimDevice *d, SimImage *im)
     pthread_mutex_unlock(&d->launch_lock);
 }
 
+bool
+sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    bool ok = sim_mem_release(d->mem, base, kind);
+    pthread_mutex_unlock(&d->launch_lock);
+    return ok;
+}
+
 /* ---- occupancy ---- */
 
 uint32_t

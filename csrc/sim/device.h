@@ -71,6 +71,9 @@ void sim_device_free(SimDevice *d); /* no launch may be running */
 SimImage *sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size);
 void sim_device_unload(SimDevice *d, SimImage *im);
 
+/* Frees memory of sim_mem_alloc, or ends what sim_mem_add began, when no launch is running any more. */
+bool sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind);
+
 typedef enum SimStatus {
     SIM_OK,
     SIM_FAULTED,      /* d->reports */

@@ -35,7 +35,7 @@ release(void *p, SimExtentKind kind)
     if (!sim_hip_device_count())
         return hipErrorNoDevice;
     for (int i = 0; i < sim_hip_device_count(); i++)
-        if (sim_mem_release(sim_hip_device(i)->sim->mem, (uint64_t)p, kind))
+        if (sim_device_release(sim_hip_device(i)->sim, (uint64_t)p, kind))
             return hipSuccess;
     return hipErrorInvalidValue;
 }

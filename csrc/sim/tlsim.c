@@ -100,7 +100,7 @@ bool
 tlsim_free(SimDevice *dev, void *p)
 {
     SimDevice *d = pick(dev);
-    return d && sim_mem_release(d->mem, (uint64_t)p, SIM_EXT_MALLOC);
+    return d && sim_device_release(d, (uint64_t)p, SIM_EXT_MALLOC);
 }
 
 void

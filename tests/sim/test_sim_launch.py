@@ -272,3 +272,26 @@ def test_closed_device_and_module():
         k.launch(1, 64)
     dev.close()
     dev.close()
+
+
+def test_host_threads_launch_at_once():
+    """Several host threads load, launch, fault and free on one device; each gets its own results and reports."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    dev = sim.Device(threads=2)
+    code = code_object(ADD, ADD_ARGS)
+
+    def work(i: int) -> bool:
+        k = dev.load(code).kernels["k"]
+        a = np.arange(640, dtype=np.int32) + i
+        for n in range(10):
+            src, dst = dev.array(a), dev.empty(a.nbytes)
+            k.launch(10, 64, [src, dst, np.int32(n)])
+            assert (dst.numpy(np.int32) == a + n).all()
+            dst.free()
+        k._module.unload()
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+    assert dev.counters["launches"] == 80

@@ -138,6 +138,7 @@ class Device:
         if max_instructions is not None:
             self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
         self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
+        self._lock = threading.Lock()
 
     def empty(self, nbytes: int) -> DeviceMemory:
         """Device memory of nbytes bytes, contents undefined."""
@@ -332,12 +333,15 @@ class Kernel:
             packed = self._pack(args, temps)
             stats, counts = nat.Stats(), (C.c_uint64 * self._info.count_words)()
             stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
-            status = _interruptible(
-                dev,
-                lambda: run(
-                    dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
-                ),
-            )
+            with dev._lock:  # what the device tells of its last launch belongs to this one
+                status = _interruptible(
+                    dev,
+                    lambda: run(
+                        dev._handle, self._handle, dims[0], dims[1], lds_bytes, packed, len(packed), C.byref(stats)
+                    ),
+                )
+                reports = dev._reports() if status == _FAULTED else []
+                message = self._lib.tlsim_error(dev._handle).decode(errors="replace")
             for host, mem in temps:
                 if host.flags.writeable:
                     host[...] = mem.numpy(host.dtype, host.shape)
@@ -346,7 +350,6 @@ class Kernel:
                 mem.free()
         record = recorder.result() if recorder else None
         if status == _FAULTED:
-            reports = dev._reports()
             fault = SimulatorFault(_summary(reports), reports)
             if recorder:
                 fault.trace = record
@@ -354,7 +357,7 @@ class Kernel:
         if status == _CANCELLED:
             raise KeyboardInterrupt("the launch was cancelled")
         if status != _OK:
-            message = self._lib.tlsim_error(dev._handle).decode(errors="replace") or f"launch failed ({status})"
+            message = message or f"launch failed ({status})"
             raise {_NO_MEMORY: MemoryError, _UNSUPPORTED: NotImplementedError}.get(status, ValueError)(message)
         out = self._statistics(stats, np.frombuffer(counts, np.uint64))
         return out | {"trace": record} if recorder else out
