@@ -622,3 +622,28 @@ def test_fp8_arithmetic(name: str) -> None:
     third = np.float32(np.array(0.3).astype(dtype))
     want = [f + g, f * third, -f, np.maximum(f, g), np.where(f < g, f, 1.5), np.abs(f).max() - g]
     np.testing.assert_array_equal(o.astype(np.float32), np.array(want).astype(dtype).astype(np.float32))
+
+
+def test_load_other() -> None:
+    """C-08: elements past the edge have the value `other`, and count."""
+    m = module("""
+    N = tl.dim("N")
+    @tl.kernel
+    def k(x: tl.Buffer[N], o: tl.Buffer[1], OTHER: tl.constexpr):
+        o[0] = tl.sum(tl.load(x.at[0:256], other=OTHER))
+    @tl.kernel
+    def masked(x: tl.Buffer[N], o: tl.Buffer[256]):
+        i = tl.arange(0, 256)
+        tl.store(o.at[0:256], tl.load(x.at[0:256], mask=i % 2 == 0, other=-1))
+    """)
+    for dtype, cases in (
+        (np.float32, [(0.0, 16), (np.nan, np.nan), (-np.inf, -np.inf), (7, 1696), (0, 16)]),
+        (np.int32, [(-1, -224)]),
+    ):
+        for other, want in cases:
+            o = np.zeros(1, dtype)
+            m.k[1](np.ones(16, dtype), o, float(other) if dtype is np.float32 and other != 0 else other)
+            np.testing.assert_array_equal(o, np.array([want], dtype))
+    o = np.zeros(256, np.float32)
+    m.masked[1](np.ones(16, np.float32), o)
+    assert o.tolist() == [1, -1] * 8 + [-1] * 240

@@ -8,7 +8,7 @@ from typing import Any
 from .base import current
 from .control import GridSpec
 from .dtypes import DType, as_dtype, float32, int32
-from .values import Alloc, BufferVal, Idx, Scalar, Tile, Value
+from .values import Alloc, BufferVal, Idx, Ref, Scalar, Tile, Value
 
 
 def _name(fn: Any) -> str:
@@ -209,6 +209,44 @@ def broadcast_to(x: Any, *shape: Any) -> Any:
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
+
+
+def _place(t: Any, what: str, ref: Any, options: dict[str, Any]) -> None:
+    """Checks what load and store have in common."""
+    if not isinstance(ref, Ref):
+        t.fail(f"{what} takes a place, got {t.describe(ref)}", "write buf.at[i : i + C]")
+    usual = {"sem": "relaxed", "scope": "gpu"}
+    for name, v in options.items():
+        if name not in ("sem", "scope", "cache"):
+            t.fail(f"{what} has no option {name}")
+        if v is not None and v != usual.get(name):
+            t.fail(f"{what} with {name}={v!r} is not implemented yet")
+
+
+def load(ref: Any, mask: Any = None, other: Any = None, **options: Any) -> Any:
+    """The value at a place, ``tl.load(buf.at[i : i + C])``.
+
+    With `other`, elements past an edge or masked out have that value and are valid."""
+    t = current("tl.load")
+    _place(t, "tl.load", ref, options)
+    if mask is not None and other is None:
+        t.fail("tl.load with a mask and no other is not implemented yet", "give other=, the value of masked elements")
+    x = t.load(ref.mem, ref.index)
+    if other is None:
+        return x
+    if isinstance(x, Tile):
+        other = t.cast(other, x.dtype)
+        x = t.fill(x, other) if not other.shape else t.where(x.valid, t.fill(x, 0), other)
+    return x if mask is None else t.where(mask, x, other)
+
+
+def store(ref: Any, value: Any, mask: Any = None, **options: Any) -> None:
+    """Stores at a place, ``tl.store(buf.at[i : i + C], x)``, converting to the buffer's dtype."""
+    t = current("tl.store")
+    _place(t, "tl.store", ref, options)
+    if mask is not None:
+        t.fail("tl.store with a mask is not implemented yet", "slices end at the tensor's edge by themselves")
+    t.store(ref.mem, ref.index, value)
 
 
 def dot(a: Any, b: Any, acc: Any = None, *, mma: Any = None, waves: Any = None) -> Any:

@@ -263,11 +263,47 @@ class Memory(Arith):
         self.t.store(self, index, value)
 
     @property
+    def at(self) -> At:
+        """Places for tl.load and tl.store."""
+        return At(self)
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)  # type: ignore[attr-defined, no-any-return]
 
     def refuse_bool(self) -> NoReturn:
         self.t.fail(f"{self.describe()} has no truth value", "compare with None by `is`, or index it")
+
+
+class At:
+    """``buf.at``: indexing it gives a place for tl.load and tl.store instead of a value."""
+
+    __slots__ = ("mem",)
+
+    def __init__(self, mem: Memory) -> None:
+        self.mem = mem
+
+    def __getitem__(self, index: Any) -> Ref:
+        return Ref(self.mem, index)
+
+
+class Ref(Value):
+    """A place in memory: ``buf.at[i : i + C]``."""
+
+    __slots__ = ("mem", "index")
+
+    def __init__(self, mem: Memory, index: Any) -> None:
+        super().__init__(mem.t, mem.scope)
+        self.mem = mem
+        self.index = index
+
+    def describe(self) -> str:
+        return f"a place in {self.mem.describe()}"
+
+    def __getitem__(self, index: Any) -> Any:
+        self.t.fail(
+            f"slicing {self.describe()} again is not implemented yet", "index the buffer with the sum of the offsets"
+        )
 
 
 class BufferVal(Memory):
