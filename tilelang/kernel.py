@@ -19,6 +19,7 @@ from .frontend.build import Built, Tracing, build, codegen, launcher_params
 from .frontend.build import verify as verify_built
 from .frontend.capture import Captures
 from .frontend.dtypes import BY_ELEM, DType, as_dtype
+from .frontend.ops import MAX_STAGES
 from .frontend.outputs import Outputs
 from .frontend.params import Param, annotation_names, definition_frame, evaluate_annotations, parse_annotation
 from .frontend.source import Source
@@ -48,6 +49,8 @@ def check_options(options: dict[str, Any], captured: Any, name: str) -> tuple[di
                 continue
             if k in INTS and (isinstance(v, bool) or not isinstance(v, int) or v < 1):
                 raise ValueError(f"{name}: option {k} must be {OPTIONS[k]}, got {v!r}")
+            if k == "num_stages" and v > MAX_STAGES:
+                raise NotImplementedError(f"{name}: num_stages above {MAX_STAGES} is not implemented yet")
             if k == "grid" and not callable(v):
                 grid_of(v, name)
             known[k] = v

@@ -100,6 +100,16 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "range_zero": ("for i in range(0, 9, 0):\n    pass", "range(0, 9, 0)", "step must not be 0", None),
     "range_list": ("y = [i for i in range(n)]", "", "for statement only", "constant bounds"),
     "stages": ("for i in tl.range(9, num_stages=0):\n    pass", "tl.range(9, num_stages=0)", "at least 1", None),
+    # options that nothing honours yet
+    "stages_3": (
+        "for i in tl.range(9, num_stages=3):\n    pass",
+        "tl.range(9, num_stages=3)",
+        "not implemented yet",
+        None,
+    ),
+    "unroll": ("for i in tl.range(9, unroll=2):\n    pass", "tl.range(9, unroll=2)", "not implemented yet", "static"),
+    "pad": ("s = tl.alloc_shared([8], pad=4)", "tl.alloc_shared([8], pad=4)", "not implemented yet", "leave it out"),
+    "sem": ("y = tl.load(x.at[0], sem='acquire')", "tl.load(x.at[0], sem='acquire')", "not implemented yet", None),
     # names
     "unbound_branch": ("if n > 1:\n    v = 3\no[0] = v", "v", "may have no value here", "every branch"),
     "unbound_loop": ("for i in range(n):\n    v = i\no[0] = v", "v", "may run 0 times", "before the loop"),

@@ -10,6 +10,8 @@ from .control import GridSpec
 from .dtypes import DType, as_dtype, float32, int32
 from .values import Alloc, BufferVal, Idx, Ref, Scalar, Tile, Value
 
+MAX_STAGES = 2
+
 
 def _name(fn: Any) -> str:
     return f"tl.{fn}"
@@ -59,7 +61,16 @@ def range_(*args: Any, num_stages: int | None = None, unroll: int | None = None,
             t.fail(f"{name} of tl.range must be a constant int of at least 1, got {t.describe(v)}")
     if schedule not in (None, "pingpong", "interleave"):
         t.fail(f'schedule of tl.range must be "pingpong" or "interleave", got {schedule!r}')
-    return t.make_range(args, {"num_stages": num_stages, "unroll": unroll, "schedule": schedule})
+    if schedule is not None:
+        t.fail(f"tl.range with schedule={schedule!r} is not implemented yet", "leave it out: the compiler chooses")
+    if unroll not in (None, 1):
+        t.fail(
+            "tl.range with unroll above 1 is not implemented yet",
+            "use tl.static_range for a loop that is unrolled whole",
+        )
+    if num_stages is not None and num_stages > MAX_STAGES:
+        t.fail(f"num_stages above {MAX_STAGES} is not implemented yet", "1 (no prefetch) and 2 (one block ahead) are")
+    return t.make_range(args, {"num_stages": num_stages})
 
 
 def static_range(*args: Any) -> range:
@@ -101,7 +112,13 @@ def alloc_shared(
     shape: Any, dtype: Any = None, *, pad: int | None = None, swizzle: int | None = None, align: int | None = None
 ) -> Any:
     """A tile in shared memory (LDS). Without a dtype it takes that of what is first stored."""
-    return current("tl.alloc_shared").alloc("shared", shape, dtype, {"pad": pad, "swizzle": swizzle, "align": align})
+    t = current("tl.alloc_shared")
+    for name, v in (("pad", pad), ("swizzle", swizzle), ("align", align)):
+        if v is not None:
+            t.fail(
+                f"alloc_shared with {name}= is not implemented yet", "leave it out: the compiler solves for a layout"
+            )
+    return t.alloc("shared", shape, dtype, {})
 
 
 def alloc_local(shape: Any, dtype: Any) -> Any:
