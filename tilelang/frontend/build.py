@@ -227,10 +227,21 @@ def slots_of(types_: list[str], key: Key, tile_params: list[int], declared: Any)
     return tuple(out)
 
 
+def only_reads_overlap(key: Key, tile_params: list[int], written: set[int]) -> Key | None:
+    """The key without overlaps, if those there are lie between arguments that are only read (``matmul(a, a, c)``)."""
+    overlapping = {n for n, k in enumerate(key) if k[0] == "buffer" and not k[5] & NOALIAS}
+    if not overlapping or any(tile_params[w] in overlapping for w in written):
+        return None
+    return tuple((*k[:5], k[5] | NOALIAS) if k[0] == "buffer" else k for k in key)
+
+
 def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requires: Any = None) -> Any:
     """Compiles one specialisation; the launcher's Binary, with a Built as its owner."""
     t0 = time.perf_counter()
     t = tracing.run(key, options, target)
+    alone = only_reads_overlap(key, tracing.tile_params, t.written)
+    if alone is not None:
+        t = tracing.run(alone, options, target)
     ir = t.ir
     out = Built()
     out.name = tracing.source.fn.__name__
