@@ -290,7 +290,7 @@ static void
 mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
 {
     SimChk *c = w->chk;
-    uint32_t kind = PEND_NONE, pc = (uint32_t)(r - w->recs);
+    uint32_t kind = PEND_NONE, pc = r->at;
     if (x->kind == CK_VMEM) {
         if (!x->use && strncmp(isa_op_info(x->in.op)->name, "buffer_wbl2", 11))
             return; /* an invalidation does not count, a write-back does */

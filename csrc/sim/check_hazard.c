@@ -345,7 +345,7 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
 {
     const SimExt *x = r->ext;
     SimChk *c = w->chk;
-    uint32_t pc = (uint32_t)(r - w->recs), now = c->now;
+    uint32_t pc = r->at, now = c->now;
     if (x->kind == CK_VALU || x->kind == CK_MFMA) {
         for (uint32_t i = 0; i < x->nvwrite; i++) {
             const SimRange *g = &x->vwrite[i];

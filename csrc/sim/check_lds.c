@@ -154,7 +154,7 @@ log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     p->kind = kind;
     p->write = write;
     p->bytes = (uint8_t)bytes;
-    p->pc = (uint32_t)(r - w->recs);
+    p->pc = r->at;
     p->exec = exec;
     p->lo = UINT32_MAX;
     p->hi = 0;

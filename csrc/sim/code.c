@@ -38,9 +38,12 @@ sim_arch_available(IsaArch arch)
     return arch == ISA_GFX942 || arch == ISA_GFX950 || arch == ISA_GFX90A;
 }
 
+/* Zeroed; large tables of a big code object stay untouched pages where the allocator is libc's. */
 static void *
 code_alloc(const TlAlloc *a, size_t n)
 {
+    if (a->realloc == tl_alloc_libc.realloc)
+        return calloc(1, n);
     void *p = a->realloc(a->self, NULL, 0, n);
     if (p)
         memset(p, 0, n);
@@ -110,11 +113,17 @@ sim_code_free(SimCode *c)
     a.realloc(a.self, c, sizeof *c, 0);
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+#define RELAX() __builtin_ia32_pause()
+#else
+#define RELAX() ((void)0)
+#endif
+
 static void
 code_lock(SimCode *c)
 {
     while (__atomic_exchange_n(&c->lock, 1, __ATOMIC_ACQUIRE))
-        __builtin_ia32_pause();
+        RELAX();
 }
 static void
 code_unlock(SimCode *c)
@@ -280,6 +289,7 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
     }
     uint64_t off = (uint64_t)(r - c->recs[cls]) * 4;
     SimRec n = {0};
+    n.at = (uint32_t)(off / 4);
     n.size = 1;
     if (off >= c->size) {
         n.body = body_off_end;

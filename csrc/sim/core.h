@@ -111,6 +111,7 @@ struct SimRec { /* 64 bytes */
     uint8_t fl, fl2;
     uint16_t op;
     uint16_t aux;
+    uint32_t at; /* dword of the code (a mode change leaves w->recs for another table) */
 };
 
 /* ---- VALU operations
@@ -312,7 +313,7 @@ struct SimWave {
     uint32_t index; /* in the workgroup */
     WaveStop stop;
     uint8_t *scratch, *scratch_init; /* lane l at l * (scratch_wave / 64) */
-    uint64_t icount;
+    uint64_t icount, clock;
     uint32_t trapsts;
     SimRaceWave race;
     uint32_t barrier_epoch;
@@ -387,7 +388,7 @@ exec_mask(SimWave *w, uint64_t exec)
 static inline uint64_t
 rec_pc(const SimWave *w, const SimRec *r)
 {
-    return w->code->base + (uint64_t)(r - w->recs) * 4;
+    return w->code->base + (r->body ? r->at : (uint64_t)(r - w->recs)) * 4;
 }
 
 /* Scalar operand values. */

@@ -303,14 +303,23 @@ BODY(s_buffer_load)
     memcpy(w->s + r->dst, t, (size_t)4 * n);
     return NEXT(r);
 }
+/* Clocks are deterministic: four cycles an instruction, counted at the start of a slice of work; within one
+ * each reading is later than the one before. */
+static uint64_t
+read_clock(SimWave *w)
+{
+    uint64_t t = w->icount * 4;
+    w->clock = w->clock + 16 > t ? w->clock + 16 : t;
+    return w->clock;
+}
 BODY(s_memtime)
 {
-    put64(w->s + r->dst, w->icount * 4);
+    put64(w->s + r->dst, read_clock(w));
     return NEXT(r);
 }
 BODY(s_memrealtime)
 {
-    put64(w->s + r->dst, w->icount / 5);
+    put64(w->s + r->dst, read_clock(w) / 20);
     return NEXT(r);
 }
 

@@ -248,6 +248,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     w->scc = 0;
     w->trapsts = 0;
     w->icount = 0;
+    w->clock = 0;
     w->stop = w->rec ? ST_RUN : ST_FAULT;
     w->scratch = g->scratch ? g->scratch + g->scratch_wave * w->index : NULL;
     w->scratch_init = g->scratch_init ? g->scratch_init + g->scratch_wave * w->index : NULL;
@@ -332,7 +333,7 @@ static uint64_t
 run_counting(SimWave *w, uint64_t budget)
 {
     uint64_t *counts = w->stats->pc_counts;
-    RUN_LOOP((void)0, if (counts) counts[r - w->recs]++);
+    RUN_LOOP((void)0, if (counts) counts[r->at]++);
 }
 
 static uint64_t
@@ -342,7 +343,7 @@ run_checked(SimWave *w, uint64_t budget)
     RUN_LOOP(if (UNLIKELY(!sim_chk_before(w, r))) break, {
         sim_chk_after(w, r);
         if (counts)
-            counts[r - w->recs]++;
+            counts[r->at]++;
     });
 }
 
@@ -361,11 +362,11 @@ run_traced(SimWave *w, uint64_t budget)
                 sim_chk_after(w, r);
             sim_trace_after(w, r);
             if (counts)
-                counts[r - w->recs]++;
+                counts[r->at]++;
         });
 }
 
-/* icount advances by whole slices; s_memtime reads it, so it is kept exact there by slices of its own. */
+/* icount advances by whole slices. */
 static uint64_t
 run_wave(SimWave *w, uint64_t budget)
 {
@@ -564,7 +565,7 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
                 SimAccess kind)
 {
     SimRaceHit hit;
-    if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, (uint32_t)(r - w->recs), &hit))
+    if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
         return;
     sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
               w->code->base + (uint64_t)hit.pc_slot * 4,

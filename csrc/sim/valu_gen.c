@@ -4,9 +4,6 @@
  */
 #include "sim/valu.h"
 #include <fenv.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #define EACH(i) for (int i = 0; i < LANES; i++)
 
