@@ -22,6 +22,10 @@ typedef enum HandleKind {
     HANDLE_EVENT,
     HANDLE_MODULE,
     HANDLE_FUNCTION,
+    HANDLE_GRAPH,
+    HANDLE_NODE,
+    HANDLE_EXEC,
+    HANDLE_POOL,
     HANDLE_KINDS
 } HandleKind;
 
@@ -62,6 +66,7 @@ typedef struct HipDevice {
     hipError_t sticky;
     char gcn_arch[64]; /* "gfx942:sramecc+:xnack-" */
     uint32_t flags;
+    void *pool;           /* default memory pool, made on demand */
     pthread_mutex_t lock; /* around a launch and what is read of it afterwards */
     /* statistics of the last launch (tlsim_last_stats) */
     SimStats stats;
@@ -103,6 +108,14 @@ hipError_t sim_hip_image(const void *image, const HipDevice *d, uint8_t **data, 
 
 hipError_t sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uint32_t lds,
                        void **params, void **extra, bool cooperative);
+
+/* The explicit arguments as one (malloc'ed) buffer, from either form. */
+hipError_t sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size);
+
+/* ---- hip_fat.c ---- */
+
+/* The function of a handle or of a kernel's host stub, on the current device. */
+hipError_t sim_hip_function(const void *host, void **function);
 
 /* ---- hip_report.c ---- */
 

@@ -143,8 +143,8 @@ out:
     return e;
 }
 
-static hipError_t
-find_function(const void *host, void **function)
+hipError_t
+sim_hip_function(const void *host, void **function)
 {
     void *module;
     const char *name;
@@ -162,7 +162,7 @@ hipGetFuncBySymbol(void **function, const void *symbol)
 {
     if (!function)
         RETURN(hipErrorInvalidValue);
-    RETURN(find_function(symbol, function));
+    RETURN(sim_hip_function(symbol, function));
 }
 
 /* ---- launches ---- */
@@ -193,7 +193,7 @@ static hipError_t
 launch(const void *host, SimDim3 g, SimDim3 b, void **args, size_t lds, void *stream, bool cooperative)
 {
     void *f;
-    hipError_t e = find_function(host, &f);
+    hipError_t e = sim_hip_function(host, &f);
     if (e != hipSuccess)
         return e;
     if (!sim_hip_stream_ok(stream))
@@ -234,7 +234,7 @@ hipFuncGetAttributes(void *attributes, const void *function)
     int shared = 0, local = 0;
     if (!attributes)
         RETURN(hipErrorInvalidValue);
-    hipError_t e = find_function(function, &f);
+    hipError_t e = sim_hip_function(function, &f);
     if (e != hipSuccess)
         RETURN(e);
     hipFuncGetAttribute(&a.max_threads, 0, f);
@@ -254,7 +254,7 @@ hipError_t
 hipOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *function, int block, size_t lds)
 {
     void *f;
-    hipError_t e = find_function(function, &f);
+    hipError_t e = sim_hip_function(function, &f);
     RETURN(e == hipSuccess ? hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(n, f, block, lds) : e);
 }
 

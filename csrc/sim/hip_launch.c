@@ -177,6 +177,26 @@ sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uin
 }
 
 hipError_t
+sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size)
+{
+    const void *packed = NULL;
+    const SimKernel *k = f->kernel;
+    *size = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
+    if (extra && (params || !read_extra(extra, &packed, size)))
+        return hipErrorInvalidValue;
+    if (!(*buf = calloc(1, *size ? *size : 1)))
+        return hipErrorOutOfMemory;
+    if (packed)
+        memcpy(*buf, packed, *size);
+    else if (!extra && (!k->has_metadata ? *size != 0 : !pack_params(k, params, *buf, *size))) {
+        free(*buf);
+        *buf = NULL;
+        return hipErrorInvalidValue;
+    }
+    return hipSuccess;
+}
+
+hipError_t
 hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned lds, void *stream, void **params, void **extra)
 {

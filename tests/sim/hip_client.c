@@ -159,6 +159,87 @@ copies(void)
     OK(hipFree(d));
 }
 
+static void
+host_fn(void *user)
+{
+    ++*(int *)user;
+}
+
+/* memset out -> kernel(in, out, 10) -> copy to host, and a host call; run twice, then with another constant.
+ */
+static void
+graphs(hipFunction_t f, int *in, int *out, int *host)
+{
+    hipGraph_t g;
+    hipGraphExec_t x;
+    hipGraphNode_t set, run, copy, call, empty, nodes[8];
+    hipGraphExecUpdateResult result;
+    int c = 10, calls = 0;
+    size_t n = 8;
+    void *params[] = {&in, &out, &c};
+    hipMemsetParams mp = {.dst = out, .elementSize = 4, .height = 1, .pitch = 0, .value = 3, .width = N};
+    hipKernelNodeParams kp;
+    memset(&kp, 0, sizeof kp);
+    kp.func = f;
+    kp.gridDim.x = N / 64, kp.gridDim.y = 1, kp.gridDim.z = 1;
+    kp.blockDim.x = 64, kp.blockDim.y = 1, kp.blockDim.z = 1;
+    kp.kernelParams = params;
+    hipHostNodeParams hp = {host_fn, &calls};
+    HIP_MEMCPY3D cp;
+    memset(&cp, 0, sizeof cp);
+    cp.srcMemoryType = hipMemoryTypeDevice, cp.srcDevice = (hipDeviceptr_t)out, cp.srcPitch = N * 4,
+    cp.srcHeight = 1;
+    cp.dstMemoryType = hipMemoryTypeHost, cp.dstHost = host, cp.dstPitch = N * 4, cp.dstHeight = 1;
+    cp.WidthInBytes = N * 4, cp.Height = 1, cp.Depth = 1;
+    OK(hipGraphCreate(&g, 0));
+    OK(hipDrvGraphAddMemcpyNode(&copy, g, NULL, 0, &cp, NULL)); /* added first, runs last */
+    OK(hipGraphAddMemsetNode(&set, g, NULL, 0, &mp));
+    OK(hipGraphAddKernelNode(&run, g, &set, 1, &kp));
+    OK(hipGraphAddHostNode(&call, g, &run, 1, &hp));
+    OK(hipGraphAddEmptyNode(&empty, g, &call, 1));
+    OK(hipGraphAddDependencies(g, &empty, &copy, 1));
+    OK(hipGraphGetNodes(g, nodes, &n));
+    CHECK(n == 5 && nodes[0] == copy);
+    OK(hipGraphInstantiate(&x, g, NULL, NULL, 0));
+    c = 99; /* the node has its own copy */
+    for (int turn = 0; turn < 2; turn++) {
+        memset(host, 0, N * 4);
+        OK(hipGraphLaunch(x, 0));
+        OK(hipDeviceSynchronize());
+        for (int i = 0; i < N; i++)
+            CHECK(host[i] == i + 10);
+    }
+    CHECK(calls == 2);
+    hipGraph_t g2;
+    OK(hipGraphCreate(&g2, 0));
+    OK(hipGraphAddEmptyNode(&empty, g2, NULL, 0));
+    CHECK(hipGraphExecUpdate(x, g2, &empty, &result) == hipErrorGraphExecUpdateFailure);
+    OK(hipGraphAddDependencies(g, &copy, &set, 1)); /* a cycle */
+    CHECK(hipGraphInstantiate(&x, g, NULL, NULL, 0) == hipErrorInvalidValue);
+    OK(hipGraphLaunch(x, 0));
+    OK(hipGraphExecDestroy(x));
+    OK(hipGraphDestroy(g));
+    OK(hipGraphDestroy(g2));
+    CHECK(hipGraphLaunch(x, 0) == hipErrorInvalidValue);
+    (void)hipGetLastError();
+}
+
+static void
+pools(void)
+{
+    hipMemPool_t p;
+    void *m;
+    uint64_t v = 12345, w = 0;
+    OK(hipDeviceGetDefaultMemPool(&p, 0));
+    OK(hipMemPoolSetAttribute(p, hipMemPoolAttrReleaseThreshold, &v));
+    OK(hipMemPoolGetAttribute(p, hipMemPoolAttrReleaseThreshold, &w));
+    CHECK(w == v);
+    OK(hipMallocFromPoolAsync(&m, 1000, p, 0));
+    OK(hipMemsetAsync(m, 1, 1000, 0));
+    OK(hipFreeAsync(m, 0));
+    OK(hipMemPoolTrimTo(p, 0));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -182,6 +263,8 @@ main(int argc, char **argv)
     launches(f, in, out);
     events();
     copies();
+    graphs(f, in, out, host);
+    pools();
     OK(hipHostFree(host));
     OK(hipFree(in));
     OK(hipFree(out));
