@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ir"))
 
-import irlib  # noqa: E402
+import irlib
 
 HERE = Path(__file__).parent
 INPUTS = sorted((HERE / "inputs").glob("*.tir"))
