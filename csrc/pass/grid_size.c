@@ -144,14 +144,14 @@ static void
 find_row(Gr *g, GrStmt *s)
 {
     const char *kind = tl_attr_str(g->ir, s->op, "kind", "sum");
-    if (!s->acc || s->dot.found || strcmp(kind, "prod") == 0 || g->has_dot)
+    if (!s->acc || s->dot.found || strcmp(kind, "prod") == 0 || g->has_dot || s->npar >= GR_MAX_TILE)
         return;
-    for (uint32_t axis = GR_MAX_AXES; axis-- > 0 && !s->row;)
-        if ((s->red >> axis & 1) && gr_runs_along(g, s, axis) &&
-            extent_or(g, g->axis[axis].extent, 1024) >= ROW_MIN) {
-            s->row = s->npar < GR_MAX_TILE;
-            s->row_axis = axis;
-        }
+    for (uint32_t axis = GR_MAX_AXES; axis-- > 0 && !s->row;) {
+        if (!(s->red >> axis & 1) || !gr_runs_along(g, s, axis))
+            continue;
+        s->row = !s->npar || extent_or(g, g->axis[axis].extent, ROW_MIN) >= ROW_MIN;
+        s->row_axis = axis;
+    }
 }
 
 /* ---- element-wise tiles ---- */

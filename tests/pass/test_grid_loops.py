@@ -16,7 +16,7 @@ import pytest
 from gridlib import Grid
 
 PASSES = "simplify,grid_loops,simplify"
-SIZES = {"M": 20, "N": 17, "K": 19, "L": 3}
+SIZES = {"M": 13, "N": 11, "K": 12, "L": 2}
 MM = {"A": ("f16", "M K"), "B": ("f16", "K N"), "C": ("f16", "M N")}
 XY = {"X": ("f32", "M N"), "Y": ("f32", "M N"), "b": ("f32", "N")}
 
@@ -91,7 +91,7 @@ CONTRACTIONS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         {**MM, "D": ("f16", "M K")},
     ),
     "smaller_loops": ("for i, j, k in grid(10, 9, 7):\n C[i, j] += A[i, k] * B[k, j]", MM),
-    "larger_loops": ("for i, j, k in grid(30, 40, 50):\n C[i, j] += A[i, k] * B[k, j]", MM),
+    "larger_loops": ("for i, j, k in grid(14, 20, 25):\n C[i, j] += A[i, k] * B[k, j]", MM),
     "half_loops": ("for i, j, k in grid(M // 2, N, K // 2):\n C[i, j] += A[i, k] * B[k, j]", MM),
 }
 
@@ -125,7 +125,7 @@ ELEMENTWISE: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
         {"X": ("f32", "2 2 3 2 3 N"), "Y": ("f32", "2 3 2 2 3 N")},
     ),
     "select": ("for i, j in grid(M, N):\n Y[i, j] = where(X[i, j] > 0, X[i, j] * 2, b[0])", XY),
-    "fixed_row": ("for i, j in grid(M, N):\n Y[i, j] = X[3, j] + X[i, 16]", XY),
+    "fixed_row": ("for i, j in grid(M, N):\n Y[i, j] = X[3, j] + X[i, 6]", XY),
     "row_outside": ("for i, j in grid(M, N):\n Y[i, j] = X[M + 5, j] + 1", XY),
     "if": ("for i, j in grid(M, N):\n if X[i, j] > 0:\n  Y[i, j] = X[i, j] * 2", XY),
     "if_else": (
