@@ -692,7 +692,7 @@ lower_while(Lw *lw, TlOp op)
     TlOp f = lw_op(lw, TL_OP_while, in, c.flat_n, ty, c.flat_n);
     TlBuilder save = lw->b;
     TlOp anchor = lw->anchor;
-    LwSync before = lw->sync;
+    LwSync before = lw->sync, at_exit = before;
     lw_sync_loop(lw, op);
     for (uint32_t r = 0; f && r < 2; r++) {
         TlBlock sb = n.region[r], b = add_region(lw, f);
@@ -719,13 +719,14 @@ lower_while(Lw *lw, TlOp op)
             v[0] = cond;
             if (!lw_op(lw, TL_OP_condition, v, now.flat_n + 1, NULL, 0))
                 return false;
+            at_exit = lw->sync; /* the loop is left from here */
         } else if (!yield_carried(lw, sb, n.res, n.nres)) {
             return false;
         }
         lw->b = save;
         lw->anchor = anchor;
     }
-    lw->sync = lw_sync_union(lw->sync, before);
+    lw->sync = at_exit;
     for (uint32_t i = 0; f && i < c.flat_n; i++)
         args[i] = tl_result(ir, f, i);
     return f && lw_loop_exts(lw, op, f) && carried_bind(lw, &c, n.res, args);

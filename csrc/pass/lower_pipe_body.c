@@ -618,7 +618,8 @@ lw_pipe_emit(Pipe *p, LwTile **acc, TlVal n)
     TlOp f = emit_loop(p, acc, in, init.v.len, last);
     if (!f)
         return false;
-    lw->sync = (LwSync){.read = bits, .written = 0};
+    lw->sync.read = bits; /* the loop ends with reads; global accesses stay what they were */
+    lw->sync.written = 0;
     uint32_t k = 0;
     for (uint32_t d = 0; d < p->ndot; d++) {
         bool first = true;
