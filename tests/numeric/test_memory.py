@@ -332,3 +332,48 @@ def test_big_matmul_operand() -> None:
     c = Out((32, 32), F32)
     k[1](a, b, c.view)
     c.equal(a.astype(F32).T @ b.astype(F32))
+
+
+@pytest.mark.parametrize("waves", [1, 4])
+def test_scratch_behind_a_while(waves: int) -> None:
+    """The condition's reduction is the last to use the exchange area before the one behind the loop."""
+    k = module(
+        """
+        @tl.kernel(num_warps=waves)
+        def k(X: tl.Buffer[M, 256], O: tl.Buffer[3]):
+            i = 0
+            while tl.max(X[i, 0:256]) > 0:
+                O[2] = i
+                i += 1
+            O[0] = tl.sum(X[i, 0:256] * 2)
+            O[1] = i
+        """,
+        waves=waves,
+    )
+    x = np.ones((5, 256), F32)
+    x[3] = -1
+    out = Out(3, F32)
+    k[1](x, out.view)
+    out.equal([-512, 3, 2])
+
+
+def test_product_in_place() -> None:
+    """A is overwritten behind the matrix loop that reads it, by all waves, with more loads under way."""
+    k = module("""
+        @tl.kernel(num_warps=4)
+        def k(A: tl.Buffer[M, K], B: tl.Buffer[K, N]):
+            acc = tl.zeros([64, 64], dtype=tl.float32)
+            for j in range(0, A.shape[1], 32):
+                acc += tl.dot(A[0:64, j : j + 32], B[j : j + 32, 0:64])
+            A[0:64, 0:64] = acc
+            acc = tl.zeros([64, 64], dtype=tl.float32)
+            for j in range(0, A.shape[1], 32):
+                acc += tl.dot(A[0:64, j : j + 32], B[j : j + 32, 0:64])
+            A[0:64, 0:64] = acc
+    """)
+    rng = np.random.default_rng(6)
+    for n in (64, 33):
+        a, b = rng.integers(-2, 3, (n, n)).astype(F32), rng.integers(-2, 3, (n, n)).astype(F32)
+        want = a @ b @ b
+        k[1](a, b)
+        np.testing.assert_array_equal(a, want)
