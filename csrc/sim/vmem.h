@@ -6,7 +6,7 @@
 
 typedef struct VmOp { /* decoded once, in the record as p */
     SimAcc acc;
-    uint8_t seg;
+    uint8_t seg, comps; /* comps: of typed accesses */
     bool offen, idxen, to_lds, typed;
 } VmOp;
 

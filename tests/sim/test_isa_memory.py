@@ -21,7 +21,7 @@ SLOT, LANES = 32, 64
 REGION = SLOT * LANES
 OLD = 0x0A0B0C00  # before a load: OLD + k in v10 + k
 
-# ---- what the operations do --------------------------------------------------------------------------------------
+# ---- what the operations do ---------------------------------------------------------------------------------
 
 LOADS = {  # suffix -> (bytes, signed, half: None, 0 low, 1 high)
     "ubyte": (1, False, None), "sbyte": (1, True, None), "ushort": (2, False, None), "sshort": (2, True, None),
@@ -92,7 +92,7 @@ FLOAT_ATOMICS = {
     "pk_add_bf16": (4, halves(add_bf16)),
 }
 
-# ---- cases --------------------------------------------------------------------------------------------------------
+# ---- cases --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -331,3 +331,169 @@ def test_loads_and_stores(arch, fam):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_atomics(arch, fam):
     assert run_cases(arch, fam, atomic_cases(fam, arch)) >= 52
+
+
+# ---- loads straight to LDS, scalar buffers, typed buffers ---------------------------------------------------
+
+
+def launch(arch: str, body: str, arrays: list[np.ndarray], **kw: int) -> None:
+    """Runs one wave of a kernel whose arguments are the arrays (changed in place)."""
+    hsaco = simlib.code_object(body, (simlib.BUF,) * len(arrays), arch=arch, vgprs=32, sgprs=96, **kw)
+    dev = sim.Device(arch, checks=["bounds", "wait"], threads=1)
+    dev.load(hsaco).kernels["k"].launch(1, 64, arrays)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_loads_to_lds(arch):
+    """Lane l of a load to LDS writes at M0 + offset + l times its slot; the data is what an ordinary load gives."""
+    cases = []
+    for name in ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4"):
+        slot = max(4, LOADS[name][0])
+        cases += [
+            (f"global_load_lds_{name} v[2:3], off offset:4", name, slot),
+            (f"global_load_lds_{name} v1, s[12:13] offset:4", name, slot),
+            (f"buffer_load_{name} v1, s[16:19], 0 offen offset:4 lds", name, slot),
+        ]
+    codes = encode(arch, [c[0] for c in cases])
+    cases = [c for c, code in zip(cases, codes, strict=True) if code is not None]
+    assert any("buffer" in c[0] for c in cases)
+    body = PROLOGUE
+    for text, _, slot in cases:
+        body += HERE + f"s_mov_b32 m0, 256\ns_nop 0\n{text}\n" + WAIT + f"v_mul_u32_u24 v8, {slot}, v0\n"
+        for k in range(slot // 4):
+            body += f"ds_read_b32 v{10 + k}, v8 offset:{260 + 4 * k}\n"
+        body += WAIT + GIVE + NEXT
+    rng = np.random.default_rng(11)
+    data = rng.integers(0, 256, REGION, dtype=np.uint8)
+    out = np.zeros(REGION * len(cases), np.uint8)
+    launch(arch, body, [data, out, out.copy()], lds=2048)
+    for i, (text, name, _) in enumerate(cases):
+        n, sign, _ = LOADS[name]
+        for lane in range(LANES):
+            got = value(out[i * REGION :], lane, 0, n)
+            want = value(data, lane, 4, n)
+            assert got == want, f"{text}: lane {lane} is {got:x}, not {want:x}"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_scalar_loads(arch):
+    """s_load and s_buffer_load of every width with immediate and register offsets; the buffer's end gives 0."""
+    cases = []
+    for n in (1, 2, 4, 8, 16):
+        name, d = f"dword{'' if n == 1 else f'x{n}'}", "s40" if n == 1 else f"s[40:{39 + n}]"
+        cases += [(f"s_load_{name} {d}, s[12:13], 0x14", n, 0x14), (f"s_load_{name} {d}, s[12:13], s36", n, 0x20),
+                  (f"s_buffer_load_{name} {d}, s[16:19], 0x14", n, 0x14),
+                  (f"s_buffer_load_{name} {d}, s[16:19], s36", n, 0x20)]  # fmt: skip
+    cases.append(("s_buffer_load_dwordx4 s[40:43], s[16:19], 0x7f8", 2, 0x7F8))
+    assert None not in encode(arch, [c[0] for c in cases])
+    body = PROLOGUE + "s_mov_b32 s36, 0x20\n"
+    for text, n, _ in cases:
+        body += HERE + text + "\n" + WAIT + "v_lshlrev_b32 v8, 4, v0\n"
+        for k in range(min(max(n, 4 if "0x7f8" in text else n), 16)):
+            body += f"v_mov_b32 v10, s{40 + k}\nv_cmp_eq_u32 vcc, {k}, v0\ns_and_saveexec_b64 s[90:91], vcc\n"
+            body += "global_store_dword v[4:5], v10, off\ns_mov_b64 exec, s[90:91]\n" + WAIT
+        body += NEXT
+    rng = np.random.default_rng(12)
+    data = rng.integers(0, 256, REGION, dtype=np.uint8)
+    out = np.zeros(REGION * len(cases), np.uint8)
+    launch(arch, body, [data, out, out.copy()])
+    for i, (text, n, at) in enumerate(cases):
+        for k in range(n):
+            got = value(out[i * REGION :], k, 0, 4)
+            assert got == int.from_bytes(data[at + 4 * k : at + 4 * k + 4].tobytes(), "little"), f"{text}: dword {k}"
+    last = out[(len(cases) - 1) * REGION :]
+    assert [value(last, k, 0, 4) for k in (2, 3)] == [0, 0]
+
+
+def typed_cases() -> list[tuple[str, str, int, bool, bool]]:
+    """(mnemonic, operands' registers, components, d16, store)."""
+    out = []
+    for fam in ("buffer", "tbuffer"):
+        for op in ("load", "store"):
+            for d16 in ("", "d16_"):
+                for k, comp in enumerate(("x", "xy", "xyz", "xyzw"), 1):
+                    n = (k + 1) // 2 if d16 else k
+                    out.append((f"{fam}_{op}_format_{d16}{comp}", regs(10, 4 * n), k, bool(d16), op == "store"))
+    return out
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_typed_buffers(arch):
+    """Formats of four 32-bit or (d16) four 16-bit floats: what memory holds is what registers hold."""
+    cases = []
+    for name, d, k, d16, store in typed_cases():
+        fmt = ("BUF_DATA_FORMAT_16_16_16_16" if d16 else "BUF_DATA_FORMAT_32_32_32_32") + ",BUF_NUM_FORMAT_FLOAT"
+        typed = f" format:[{fmt}]" if name.startswith("tbuffer") else ""
+        srsrc = "s[20:23]" if store else "s[16:19]"
+        cases.append((f"{name} {d}, v1, {srsrc}, 0{typed} offen offset:4", k, d16, store))
+    codes = encode(arch, [c[0] for c in cases])
+    cases = [c for c, code in zip(cases, codes, strict=True) if code is not None]
+    assert len(cases) >= 16
+    body = PROLOGUE
+    for text, _, d16, store in cases:
+        dfmt = 12 if d16 else 14
+        word3 = 0xFAC | 7 << 12 | dfmt << 15
+        body += HERE + f"s_mov_b32 s19, 0x{word3:x}\ns_mov_b32 s23, 0x{word3:x}\n"
+        if store:
+            body += TAKE + text + "\n" + WAIT
+        else:
+            body += "".join(f"v_mov_b32 v{10 + i}, 0x{OLD + i:x}\n" for i in range(4)) + text + "\n" + WAIT + GIVE
+        body += NEXT
+    rng = np.random.default_rng(13)
+    data = dwords(rng, REGION)
+    out = np.full(REGION * len(cases), 0xEE, np.uint8)
+    launch(arch, body, [data, out, out.copy()])
+    for i, (text, k, d16, store) in enumerate(cases):
+        n = k * (2 if d16 else 4)
+        for lane in range(LANES):
+            got, at = (out[i * REGION :], 4) if store else (out[i * REGION :], 0)
+            want = value(data, lane, 0 if store else 4, n)
+            assert value(got, lane, at, n) == want, f"{text}: lane {lane} is {value(got, lane, at, n):x}, not {want:x}"
+            if store:
+                assert value(got, lane, 0, 4) == 0xEEEEEEEE, text
+
+
+FORMATS = {  # (data format, number format): (bytes of the element, the four components as bits)
+    (1, 0): ("80", [128 / 255, 0.0, 0.0, 1.0]),
+    (1, 5): ("80", [-128, 0, 0, 1]),
+    (3, 1): ("7f80", [1.0, -1.0, 0.0, 1.0]),
+    (5, 2): ("01ffff00", [65281.0, 255.0, 0.0, 1.0]),
+    (5, 3): ("01ffff00", [-255.0, 255.0, 0.0, 1.0]),
+    (5, 7): ("003c00c0", [1.0, -2.0, 0.0, 1.0]),
+    (9, 4): ((0x3FF | 5 << 10 | 7 << 20 | 2 << 30).to_bytes(4, "little").hex(), [1023, 5, 7, 2]),
+    (8, 4): ((3 | 5 << 2 | 1023 << 12 | 9 << 22).to_bytes(4, "little").hex(), [3, 5, 1023, 9]),
+    (6, 7): ((0x3C0 | 0x400 << 11 | 0x1C0 << 22).to_bytes(4, "little").hex(), [1.0, 2.0, 0.5, 1.0]),
+    (10, 0): ("00ff33cc", [0.0, 1.0, 0.2, 0.8]),
+    (11, 7): ("0000803f0000a0c0", [1.0, -5.0, 0.0, 1.0]),
+    (13, 5): ("ffffffff02000000fdffffff", [-1, 2, -3, 1]),
+}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_buffer_formats(arch):
+    """Elements of many formats become components and, stored again, the same bytes."""
+    rng = np.random.default_rng(14)
+    body = PROLOGUE
+    data = rng.integers(0, 256, REGION, dtype=np.uint8)
+    at = 0
+    where = []
+    for (dfmt, nfmt), (raw, _) in FORMATS.items():
+        word3 = 0xFAC | nfmt << 12 | dfmt << 15
+        data[at : at + len(raw) // 2] = np.frombuffer(bytes.fromhex(raw), np.uint8)
+        where.append(at)
+        body += HERE + f"s_mov_b32 s19, 0x{word3:x}\ns_mov_b32 s35, 0x{word3:x}\nv_mov_b32 v8, {at}\n"
+        body += "buffer_load_format_xyzw v[10:13], v8, s[16:19], 0 offen\n" + WAIT
+        body += "buffer_store_format_xyzw v[10:13], v1, s[32:35], 0 offen\n" + WAIT + GIVE + NEXT
+        at += 16
+    out = np.zeros(REGION * len(FORMATS), np.uint8)
+    mem = out.copy()
+    launch(arch, body, [data, out, mem])
+    for i, ((dfmt, nfmt), (raw, want)) in enumerate(FORMATS.items()):
+        n = len(raw) // 2
+        for lane in (0, 17, 63):
+            got = [value(out[i * REGION :], lane, 4 * k, 4) for k in range(4)]
+            exp = [x & 0xFFFFFFFF if isinstance(x, int) else int(np.float32(x).view(np.uint32)) for x in want]
+            assert got == exp, f"data format {dfmt}, number format {nfmt}: {[hex(x) for x in got]}"
+            back = mem[i * REGION + lane * SLOT : i * REGION + lane * SLOT + n].tobytes().hex()
+            if (dfmt, nfmt) != (3, 1):  # two patterns mean -1
+                assert back == raw, f"data format {dfmt}, number format {nfmt} stored as {back}"

@@ -32,6 +32,7 @@ COMPARING = [
     "tests/sim/test_sim_vectors.py",
     "tests/sim/test_exec_mfma.py",
     "tests/sim/test_isa_more.py",
+    "tests/sim/test_isa_memory.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
