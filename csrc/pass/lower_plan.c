@@ -193,10 +193,11 @@ pick_mma(Lw *lw, TlOp op, TlDot *d, TlElem ea, TlElem ec)
     for (const TlMma *m = NULL; (m = tl_mma_next(lw->tgt, ea, ea, ec, m));)
         least = TL_MIN(least, (uint32_t)m->k);
     if (d->k < least)
-        return lw_fail(lw, op, TL_E_UNSUPPORTED,
-                       "a dot tile with %u elements along k is below the %u of the smallest matrix instruction; "
-                       "use a larger tile (edges are handled by the compiler)",
-                       d->k, least);
+        return lw_fail(
+            lw, op, TL_E_UNSUPPORTED,
+            "a dot tile with %u elements along k is below the %u of the smallest matrix instruction; "
+            "use a larger tile (edges are handled by the compiler)",
+            d->k, least);
     lw_fail(lw, op, TL_E_UNSUPPORTED, "a %ux%ux%u dot cannot be divided over %u waves%s", d->m, d->n, d->k,
             lw->waves, mma ? " with the given mma" : "");
     return tl_hint(lw->diag, "use another num_warps (or leave it out)");

@@ -333,7 +333,7 @@ def test_atomics(arch, fam):
     assert run_cases(arch, fam, atomic_cases(fam, arch)) >= 52
 
 
-# ---- loads straight to LDS, scalar buffers, typed buffers ---------------------------------------------------
+# ---- loads straight to LDS, scalar buffers, typed buffers -----------------------------------------------------------
 
 
 def launch(arch: str, body: str, arrays: list[np.ndarray], **kw: int) -> None:
