@@ -75,6 +75,8 @@ alloc_lds(SimGroup *g, uint32_t bytes)
     return true;
 }
 
+enum { STACK_DEFAULT = 1024 };
+
 SimGroup *
 sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
 {
@@ -88,7 +90,11 @@ sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
     g->checks = info->checks;
     uint32_t threads = info->block[0] * info->block[1] * info->block[2];
     uint32_t n = (threads + g->wave_size - 1) / g->wave_size;
-    g->scratch_wave = (uint64_t)round_up(info->scratch_bytes, 16) * LANES;
+    /* a stack of unknown depth gets the HIP runtime's default */
+    bool dynamic = (info->properties >> 11) & 1;
+    uint32_t lane_bytes =
+        dynamic ? TL_MAX(info->scratch_bytes, (uint32_t)STACK_DEFAULT) : info->scratch_bytes;
+    g->scratch_wave = (uint64_t)round_up(lane_bytes, 16) * LANES;
     bool ok = n && alloc_waves(g, n) && alloc_lds(g, info->lds_bytes);
     if (ok && g->scratch_wave) {
         g->scratch = galloc(&g->alloc, g->scratch_wave * n);

@@ -52,7 +52,8 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     uint32_t inst = (uint32_t)r->imm;
     bool whole = op->acc.atom || op->typed;
     v->partial = 0;
-    if (d[3] & SCRATCH_RSRC) { /* scratch: the offset is the byte of the lane */
+    if (d[3] & SCRATCH_RSRC) { /* scratch: offsets are bytes of a lane, the scalar one bytes of the wave */
+        so /= LANES;
         for (uint32_t l = 0; l < LANES; l++)
             v->va[l] = (uint32_t)((off ? off[l] : 0) + inst + so);
         v->priv = v->exec;
