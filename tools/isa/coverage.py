@@ -33,6 +33,8 @@ COMPARING = [
     "tests/sim/test_exec_mfma.py",
     "tests/sim/test_isa_more.py",
     "tests/sim/test_isa_memory.py",
+    "tests/sim/test_isa_siblings.py",
+    "tests/sim/test_isa_vop3.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
