@@ -1,4 +1,4 @@
-"""The outside vectors of gfx942 on gfx90a and gfx950: the same bytes and text are the same instruction, so is the result.
+"""The outside vectors of gfx942 on gfx90a and gfx950: where bytes and text are the same, so is the result.
 
 Left out: 8-bit floats (other formats on gfx950), and what those chips do otherwise (DIFFERENT)."""
 
