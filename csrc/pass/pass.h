@@ -63,7 +63,8 @@ enum {
     TL_SIMPLIFY_CSE = 2,   /* equal pure operations, the first of them dominating */
     TL_SIMPLIFY_HOIST = 4, /* loop-invariant pure operations out of for and while */
     TL_SIMPLIFY_DCE = 8,   /* pure operations and control flow without effects, unused carried values */
-    TL_SIMPLIFY_ALL = 15
+    TL_SIMPLIFY_ONCE = 16, /* loops that run once, though pass "stage" could cut them into more turns */
+    TL_SIMPLIFY_ALL = 31
 };
 bool tl_simplify(TlIr *ir, TlKernelId k, uint32_t what, TlSimplifyStats *stats /* may be NULL */);
 

@@ -269,6 +269,17 @@ enter_for(TlSimplifier *s, TlOp o, int trips)
     }
 }
 
+/* Whether pass "stage" might cut the loop: it multiplies shared tiles. */
+static bool
+may_be_cut(const TlSimplifier *s, TlOp loop)
+{
+    for (TlOp o = tl_blockn(s->ir, node(s, loop)->region[0])->first; o; o = node(s, o)->next)
+        if (node(s, o)->code == TL_OP_dot && tl_vtype(s->ir, node(s, o)->in[0])->kind == TL_TY_SHARED &&
+            tl_vtype(s->ir, node(s, o)->in[1])->kind == TL_TY_SHARED)
+            return true;
+    return false;
+}
+
 /* Puts the operations of a region before its operation; the results become what the region yields. */
 static void
 dissolve(TlSimplifier *s, TlOp o, TlBlock region)
@@ -294,6 +305,8 @@ simplify_control(TlSimplifier *s, TlOp o)
     bool fold = s->what & TL_SIMPLIFY_FOLD;
     int64_t cond = 0;
     int trips = c == TL_OP_for && fold ? trip_count(s, o) : -1;
+    if (trips == 1 && !(s->what & TL_SIMPLIFY_ONCE) && may_be_cut(s, o))
+        trips = -1;
     if (trips == 0) {
         for (uint32_t i = 0; i < node(s, o)->nres; i++)
             replace(s, node(s, o)->res[i], node(s, o)->in[i + 3]);
@@ -552,5 +565,5 @@ bool
 tl_pass_simplify(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
 {
     (void)opts;
-    return tl_simplify(ir, *kernel, TL_SIMPLIFY_ALL, NULL);
+    return tl_simplify(ir, *kernel, TL_SIMPLIFY_ALL & ~TL_SIMPLIFY_ONCE, NULL);
 }

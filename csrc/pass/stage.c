@@ -267,6 +267,16 @@ find_loops(TlIr *ir, TlOp o, void *self)
     return tl_opn(ir, o)->code != TL_OP_for || tl_vec_push(ir->arena, &l->v, o);
 }
 
+static bool
+runs_once(TlIr *ir, TlOp loop)
+{
+    const TlOpNode *n = tl_opn(ir, loop);
+    int64_t lo, hi, step;
+    return tl_is_const_int(ir, n->in[0], &lo) && tl_is_const_int(ir, n->in[1], &hi) &&
+           tl_is_const_int(ir, n->in[2], &step) && lo < hi && step > 0 &&
+           (uint64_t)hi - (uint64_t)lo <= (uint64_t)step;
+}
+
 bool
 tl_pass_stage(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
 {
@@ -276,11 +286,14 @@ tl_pass_stage(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
         return true;
     if (!tl_walk(ir, ir->kernels.data[*kernel].body, find_loops, &l))
         return tl_error(ir->diag, (TlLoc){0}, TL_E_OOM);
+    bool once = false;
     for (uint32_t i = 0; i < l.v.len; i++) {
         Stage s = {.ir = ir, .k = *kernel, .loop = l.v.data[i]};
         uint32_t parts = qualify(&s) ? parts_for(&s) : 1;
         if (parts > 1 && !apply(&s, parts))
             return ir->diag->nerrors ? false : tl_error(ir->diag, (TlLoc){0}, TL_E_OOM);
+        once = once || runs_once(ir, s.loop);
     }
-    return true;
+    /* simplify left them for this pass */
+    return !once || tl_simplify(ir, *kernel, TL_SIMPLIFY_ALL, NULL);
 }

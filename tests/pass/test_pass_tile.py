@@ -194,3 +194,14 @@ def test_given_grid_is_left() -> None:
 def test_grid_refusals(body: str, head: str, words: str) -> None:
     out = refused(kernel(body, head), "launch_grid")
     assert words in out and "GRID" in out and "grid=" in out and re.search(r"\d+:\d+", out)
+
+
+@pytest.mark.parametrize("end", [1, 127, 128], ids=str)
+def test_stage_divides_a_loop_of_one_turn(end: int) -> None:
+    """A loop that runs once is cut like any other (128x128 f32 does not fit the LDS); one turn left is no loop."""
+    text = loop(128, "f32", 128, end="%n", pre=f"  %n = const {{value = {end}}} : index\n")
+    text = text.replace("[?, ?] strides [?, 1]", f"[{end}, {end}] strides [{end}, 1]")
+    out = accepted(text, "simplify,promote,stage")
+    shapes = re.findall(r"alloc_shared .*shared<(\d+)x(\d+)xf32>", out)
+    assert 2 * 128 * int(shapes[0][1]) * 4 <= 65536 and shapes[0] == shapes[1][::-1]
+    assert ("= for " in out) == (end > int(shapes[0][1]))
