@@ -715,29 +715,51 @@ demand_block(Lw *lw, TlBlock b)
 
 /* ---- LDS ---- */
 
+/* Number of the first access of s like access i: the same kind and layout. */
+static uint32_t
+first_like(const TlLdsAccess *acc, uint32_t i)
+{
+    uint32_t j = 0;
+    while (acc[j].op != acc[i].op || !tl_layout_equal(&acc[j].layout, &acc[i].layout))
+        j++;
+    return j;
+}
+
+/* The map is solved for the first different accesses (as many as the solver takes); others live with it. */
 bool
 lw_lds_solve(Lw *lw, LwShared *s)
 {
-    TlLdsAccess acc[8];
-    TlAddrSplit split[8];
-    uint32_t n = TL_MIN(s->acc.len, 8u), total = 0;
+    enum { MAX_SOLVED = 8 };
+    uint32_t n = s->acc.len, kinds = 0, total = 0, of[MAX_SOLVED];
+    TlLdsAccess *acc = TL_NEW_N(lw->arena, TlLdsAccess, n), solved[MAX_SOLVED];
+    TlAddrSplit split[MAX_SOLVED];
     if (s->solved)
         return true;
-    if (s->acc.len > 8)
-        return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_UNSUPPORTED,
-                       "a shared tile with more than 8 accesses");
+    if (!acc)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
     for (uint32_t i = 0; i < n; i++) {
         TlOp o = s->acc.data[i].op;
         acc[i] = (TlLdsAccess){.op = tl_opn(lw->ir, o)->code == TL_OP_store ? TL_LDS_WRITE : TL_LDS_READ,
                                .layout = s->acc.data[i].lay,
                                .max_bytes = 16,
                                .weight = 1};
+        if (first_like(acc, i) == i && kinds < MAX_SOLVED) {
+            of[kinds] = i;
+            solved[kinds++] = acc[i];
+        }
     }
-    if (!n || !tl_lds_solve(lw->tgt, s->rank, s->shape, tl_elem_bytes(s->elem), s->minor, acc, n, &s->map,
-                            split, &total))
+    if (!n || !tl_lds_solve(lw->tgt, s->rank, s->shape, tl_elem_bytes(s->elem), s->minor, solved, kinds,
+                            &s->map, split, &total))
         return lw_fail(lw, tl_valn(lw->ir, s->src)->def, TL_E_INTERNAL, "no LDS layout found");
-    for (uint32_t i = 0; i < n; i++)
-        s->acc.data[i].split = split[i];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0, like = first_like(acc, i);
+        while (k < kinds && of[k] != like)
+            k++;
+        if (k < kinds)
+            s->acc.data[i].split = split[k];
+        else if (!tl_lds_split(lw->tgt, &s->map, &acc[i], UINT16_MAX, &s->acc.data[i].split))
+            return lw_fail(lw, s->acc.data[i].op, TL_E_INTERNAL, "access does not fit the LDS layout");
+    }
     uint32_t align = 256;
     s->offset = (lw->lds_bytes + align - 1) / align * align;
     lw->lds_bytes = s->offset + s->map.bytes;
