@@ -308,3 +308,30 @@ def test_values_made_before_a_branch() -> None:
             want[64:128] = t + 1
         want[128:] = t
         out.equal(want)
+
+
+def test_many_accesses_of_one_shared_tile() -> None:
+    """More reads and writes, in more layouts, than the solver of LDS layouts takes at once."""
+    lines = ["s = tl.alloc_shared([32, 64], tl.float32)", "s[:, :] = X[0:32, 0:64]"]
+    for i in range(5):
+        lines += [
+            f"s += {i}",
+            "t = s[:, :]",
+            "s[:, :] = t * 2 - tl.max(t, axis=1, keep_dims=True)",
+            f"O[{i}, 0:64, 0:32] = s.T",
+            f"P[{i}, 0:32, 0:64] = s[:, :]",
+        ]
+    k = module(
+        "@tl.kernel(num_warps=4)\ndef k(X: tl.Buffer[32, 64], O: tl.Buffer[5, 64, 32], P: tl.Buffer[5, 32, 64]):\n    "
+        + "\n    ".join(lines)
+    )
+    x = np.random.default_rng(9).integers(-5, 6, (32, 64)).astype(F32)
+    o, p = Out((5, 64, 32), F32), Out((5, 32, 64), F32)
+    k[1](x, o.view, p.view)
+    want = []
+    for i in range(5):
+        x = x + i
+        x = x * 2 - x.max(1, keepdims=True)
+        want.append(x)
+    p.equal(want)
+    o.equal([w.T for w in want])

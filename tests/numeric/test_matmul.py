@@ -86,7 +86,6 @@ def test_tall() -> None:
     check_exact(matmul(64, 64, 64), 17, 4096, 3, F16)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_ragged_big(dtype: Any) -> None:
     check_exact(matmul(128, 128, 64), 1000, 777, 513, dtype)

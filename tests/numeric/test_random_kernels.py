@@ -182,3 +182,132 @@ def test_random_slices(seed: int) -> None:
         except AssertionError as err:
             what = (seed, c, d, str(np.dtype(dtype)), (m, n), (p, q), (a, b, e, f, end), views)
             raise AssertionError(f"{what}: {err}") from None
+
+
+class Program:
+    """Random statements over two tiles, a shared tile, a tensor and an int: one text, run as a kernel and by NumPy."""
+
+    def __init__(self, r: random.Random, side: int, square: bool) -> None:
+        self.r, self.side, self.square = r, side, square
+        self.lines: list[str] = []
+
+    def put(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def statement(self, d: int, room: int) -> None:
+        r, tile = self.r, self.r.choice(["t", "u"])
+        other = "u" if tile == "t" else "t"
+        kind = r.choice(
+            ["sum", "min", "to_shared", "shared", "flip", "store", "load", "int", "row", "if", "for", "while"]
+        )
+        n = self.side
+        if kind == "sum":
+            self.put(d, f"{tile} = tl.maximum(tl.minimum({tile} + {other} + n, 40), -40)")
+        elif kind == "min":
+            self.put(d, f"{tile} = tl.where({other} > {r.randint(-3, 3)}, {tile}, {other} - 1)")
+        elif kind == "to_shared":
+            self.put(d, f"s[:, :] = {tile}")
+        elif kind == "shared":
+            self.put(d, f"{tile} = s[:, :] + 0")
+        elif kind == "flip" and self.square:
+            self.put(d, f"{tile} = {r.choice(['s', other])}.T + 0")
+        elif kind == "store":
+            a, b = r.randint(0, 9), r.randint(0, 9)
+            self.put(d, f"G[{a} : {a} + H, {b} : {b} + {n}] = {tile}")
+        elif kind == "load":
+            a, b = r.randint(0, 9), r.randint(0, 9)
+            self.put(d, f"{tile} = G[{a} : {a} + H, {b} : {b} + {n}] + 0")
+        elif kind == "int":
+            self.put(
+                d,
+                r.choice(
+                    [
+                        f"n = tl.cast(tl.max({tile}), tl.int32) % 7",
+                        "n = n + 1",
+                        f"n = tl.cast(tl.sum({tile}) % 5, tl.int32)",
+                    ]
+                ),
+            )
+        elif kind == "row":
+            self.put(d, f"{tile} = {tile} - tl.max({tile}, axis={r.randint(0, 1)}, keep_dims=True) % 9")
+        elif kind == "if" and room:
+            self.put(d, f"if n % {r.randint(2, 3)} == {r.randint(0, 1)}:")
+            self.block(d + 1, room - 1)
+            if r.random() < 0.5:
+                self.put(d, "else:")
+                self.block(d + 1, room - 1)
+        elif kind == "for" and room:
+            self.put(d, f"for _ in range({r.choice(['n % 3', '2', 'n % 2'])}):")
+            self.block(d + 1, room - 1)
+        elif kind == "while" and room:
+            self.put(d, f"k{d} = 0")
+            self.put(d, f"while k{d} < 2 and tl.max({tile}) > -30:")
+            self.put(d + 1, f"k{d} = k{d} + 1")
+            self.block(d + 1, room - 1)
+        else:
+            self.put(d, f"{tile} = {tile} + 1")
+
+    def block(self, d: int, room: int) -> None:
+        for _ in range(self.r.randint(1, 4)):
+            self.statement(d, room)
+
+
+class Shim:
+    """The functions of tl that a Program uses, over NumPy."""
+
+    int32 = np.int32
+    maximum, minimum, where = np.maximum, np.minimum, np.where
+
+    @staticmethod
+    def max(x: np.ndarray, axis: int | None = None, keep_dims: bool = False) -> Any:
+        return np.max(x, axis=axis, keepdims=keep_dims)
+
+    @staticmethod
+    def sum(x: np.ndarray) -> Any:
+        return np.sum(x)
+
+    @staticmethod
+    def cast(x: Any, dtype: Any) -> Any:
+        return dtype(x)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_programs(seed: int) -> None:
+    """Order of LDS and global memory, carried and merged tiles, uniform branches, for 1 to 8 waves."""
+    r = random.Random(30_000 + seed)
+    square = r.random() < 0.7
+    n = r.choice([16, 32, 64])
+    h = n if square else r.choice([4, 8, 24])
+    p = Program(r, n, square)
+    for _ in range(r.randint(3, 7)):
+        p.statement(0, 2)
+    body = "\n".join("    " + x for x in p.lines)
+    kernel = module(
+        f"""
+@tl.kernel(num_warps={r.choice([1, 2, 4, 8])})
+def k(X: tl.Buffer[H, {n}], G: tl.Buffer[80, 80], O: tl.Buffer[H, {n}], P: tl.Buffer[H, {n}], Q: tl.Buffer[1],
+      n: tl.int32):
+    t = X[0:H, 0:{n}] + 0
+    u = t * 2 - 1
+    s = tl.alloc_shared([H, {n}], tl.float32)
+    s[:, :] = t
+{body}
+    O[0:H, 0:{n}] = t
+    P[0:H, 0:{n}] = u
+    Q[0] = n
+""",
+        H=h,
+    )
+    rng = np.random.default_rng(seed)
+    x, g0 = rng.integers(-5, 6, (h, n)).astype(F32), rng.integers(-5, 6, (80, 80)).astype(F32)
+    for start in (0, 1, 2):
+        g, o, q, c = Out((80, 80), F32), Out((h, n), F32), Out((h, n), F32), Out(1, F32)
+        g.view[...] = g0
+        env = {"tl": Shim, "H": h, "t": x.copy(), "u": x * 2 - 1, "s": x.copy(), "G": g0.copy(), "n": start}
+        exec("\n".join(p.lines), env)
+        kernel[1](x, g.view, o.view, q.view, c.view, start)
+        try:
+            for out, want in ((o, env["t"]), (q, env["u"]), (g, env["G"]), (c, [env["n"]])):
+                out.equal(want)
+        except AssertionError as e:
+            raise AssertionError(f"{seed}, {h}x{n}, n = {start}\n{body}\n{e}") from None
