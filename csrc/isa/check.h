@@ -93,8 +93,7 @@ typedef struct IsaFaults {
     uint32_t len, cap;
 } IsaFaults;
 
-/* The checks that are there for a chip: all on CDNA; on RDNA only ISA_CHECK_EXEC yet (its counters and
- * hazards are others). */
+/* The checks that are there for a chip: all on CDNA; on RDNA all but wait states. */
 uint32_t isa_checks_of(IsaArch arch);
 
 /* Appends what is wrong by the checks of `which` that the chip has; conservative over all paths (a report

@@ -1,13 +1,13 @@
 /* check_wait.c - are the waits there? A forward dataflow over the blocks: for each register the load that
  * will write it and how many later operations of the same counter were issued at least (the smallest number
- * over all paths). s_waitcnt vmcnt(N) covers a load with at least N later ones. Rules of gfx9 (one vmcnt for
- * loads and stores, in order; lgkmcnt in order for LDS, out of order as soon as a scalar load is
- * outstanding). A flat load counts in both; it is taken as done when vmcnt covers it, as compilers do when
- * they know that it does not reach LDS.
+ * over all paths). A wait for N covers a load with at least N later ones. gfx9 has one vmcnt for loads and
+ * stores, in order; RDNA counts stores apart. lgkmcnt is in order for LDS, out of order as soon as a scalar
+ * load is outstanding; gfx12 counts scalar loads apart (kmcnt). A flat load counts in both; it is taken as
+ * done when vmcnt covers it, as compilers do when they know that it does not reach LDS.
  */
 #include "isa/check_int.h"
 
-enum { MAX_AFTER = 63, MAX_LGKM = 15, MAX_DMA = 32, DMA_SEEN = 1, DMA_COVERED = 2 };
+enum { MAX_AFTER = 63, MAX_LGKM_GFX9 = 15, MAX_DMA = 32, DMA_SEEN = 1, DMA_COVERED = 2 };
 
 /* Outstanding writes of one register. vm, lgkm: 0 = none, else 1 + the least number of later operations. */
 typedef struct Pend {
@@ -95,44 +95,51 @@ join(void *into, const void *from)
     return changed;
 }
 
+enum { ANY = 1 << 16 }; /* no wait on this counter */
+
+/* Waits until at most vm vector loads, ds LDS operations and km scalar loads are outstanding. Before gfx12,
+ * ds and km are one counter. */
 static void
-wait_counts(IsaWalk *w, WaitState *s, uint32_t vm, uint32_t lgkm)
+wait_counts(IsaWalk *w, WaitState *s, uint32_t vm, uint32_t ds, uint32_t km)
 {
+    bool one = w->c->arch != ISA_GFX1201, tells = ds == 0 || !one || !s->smem_out;
     for (uint32_t i = 0; i < MAX_DMA; i++)
         if (s->dma[i].from && s->dma[i].after >= vm) {
             w->covered[s->dma[i].from - 1] |= DMA_COVERED;
             s->dma[i].from = 0;
         }
-    bool tells = lgkm == 0 || !s->smem_out;
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
         if (p->vm && p->vm > vm)
             p->vm = 0;
-        if (p->lgkm && (lgkm == 0 || (tells && !p->smem && p->lgkm > lgkm)))
+        if (p->lgkm && (p->smem ? km == 0 : ds == 0 || (tells && p->lgkm > ds)))
             p->lgkm = 0;
         if (!(p->vm | p->lgkm))
             p->smem = p->flat = 0;
     }
-    if (s->ds_write && tells && s->ds_write > lgkm)
+    if (s->ds_write && tells && s->ds_write > ds)
         s->ds_write = 0;
-    if (lgkm == 0)
+    if (km == 0)
         s->smem_out = 0;
 }
 
+/* smem: the operation is a scalar load, which on gfx12 has a counter of its own. */
 static void
-issue(WaitState *s, bool vm, bool lgkm)
+issue(IsaArch arch, WaitState *s, bool vm, bool lgkm, bool smem)
 {
+    uint32_t most = arch <= ISA_GFX950 ? MAX_LGKM_GFX9 : MAX_AFTER;
+    bool apart = arch == ISA_GFX1201;
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
         /* the issue waits while a counter is at its most, so what is behind that many is complete */
         if (vm && p->vm && ++p->vm > MAX_AFTER)
             p->vm = 0;
-        if (lgkm && p->lgkm && p->lgkm <= MAX_AFTER)
+        if (lgkm && p->lgkm && p->lgkm <= MAX_AFTER && (!apart || p->smem == smem))
             p->lgkm++;
-        if (p->lgkm > MAX_LGKM && !p->smem && !s->smem_out)
+        if (p->lgkm > most && !p->smem && (apart || !s->smem_out))
             p->lgkm = 0;
     }
-    if (lgkm && s->ds_write && s->ds_write <= MAX_AFTER)
+    if (lgkm && s->ds_write && s->ds_write <= MAX_AFTER && !(apart && smem))
         s->ds_write++;
     for (uint32_t i = 0; vm && i < MAX_DMA; i++)
         s->dma[i].after += s->dma[i].from && s->dma[i].after <= MAX_AFTER;
@@ -144,9 +151,11 @@ typedef struct Event {
 } Event;
 
 static Event
-event_of(const IsaInst *in, uint32_t cl)
+event_of(IsaArch arch, const IsaInst *in, uint32_t cl)
 {
     bool access = cl & (ISA_C_LOAD | ISA_C_STORE | ISA_C_ATOMIC);
+    if (arch > ISA_GFX950 && (cl & ISA_C_VMEM) && !(cl & ISA_C_LOAD)) /* RDNA counts stores apart */
+        access = (cl & ISA_C_ATOMIC) && (in->glc || in->sc0 || (arch == ISA_GFX1201 && (in->th & 1)));
     bool smem = (cl & ISA_C_SMEM) || in->op == ISA_OP_s_sendmsg || in->op == ISA_OP_s_sendmsghalt;
     bool flat = cl & ISA_C_FLAT;
     return (Event){.vm = (cl & ISA_C_VMEM) && access,
@@ -203,31 +212,64 @@ mark_results(WaitState *s, const IsaInst *in, uint32_t i, Event e)
     }
 }
 
+/* Carries a wait out; false: the instruction is none. */
+static bool
+wait_of(IsaWalk *w, WaitState *s, const IsaInst *in)
+{
+    uint32_t v = in->opnd[0].bits, n = in->nopnds > 1 ? in->opnd[1].bits : v, low = v & 63;
+    switch ((int)in->op) {
+    case ISA_OP_s_waitcnt: {
+        bool rdna = w->c->arch > ISA_GFX950;
+        uint32_t lgkm = rdna ? v >> 4 & 63 : v >> 8 & 15;
+        wait_counts(w, s, rdna ? v >> 10 & 63 : (v & 15) | (v >> 14 & 3) << 4, lgkm, lgkm);
+        return true;
+    }
+    case ISA_OP_s_waitcnt_vmcnt: /* register (null), number */
+        wait_counts(w, s, n & 63, ANY, ANY);
+        return true;
+    case ISA_OP_s_wait_loadcnt:
+        wait_counts(w, s, low, ANY, ANY);
+        return true;
+    case ISA_OP_s_wait_dscnt:
+        wait_counts(w, s, ANY, low, ANY);
+        return true;
+    case ISA_OP_s_wait_kmcnt:
+        wait_counts(w, s, ANY, ANY, low);
+        return true;
+    case ISA_OP_s_wait_loadcnt_dscnt:
+        wait_counts(w, s, v >> 8 & 63, low, ANY);
+        return true;
+    case ISA_OP_s_wait_storecnt_dscnt:
+        wait_counts(w, s, ANY, low, ANY);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool
 step(IsaWalk *w, void *state, uint32_t i)
 {
     WaitState *s = state;
     const IsaInst *in = &w->c->inst[i];
     uint32_t cl = isa_op_info(in->op)->classes;
-    if (in->op == ISA_OP_s_waitcnt) {
-        uint32_t v = in->opnd[0].bits;
-        wait_counts(w, s, (v & 15) | (v >> 14 & 3) << 4, v >> 8 & 15);
+    if (wait_of(w, s, in))
         return true;
-    }
-    Event e = event_of(in, cl);
+    Event e = event_of(w->c->arch, in, cl);
     if (w->report && (w->which & ISA_CHECK_WAIT) && !check_operands(w, s, i, e))
         return false;
     if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
-        wait_counts(w, s, 0, 0); /* a callee starts by waiting for everything */
+        wait_counts(w, s, 0, 0, 0); /* a callee starts by waiting for everything */
         return true;
     }
-    if ((cl & ISA_C_BARRIER) && w->report && (w->which & ISA_CHECK_BARRIER) && s->ds_write &&
+    if ((cl & ISA_C_BARRIER) && !(cl & ISA_C_WAIT) && w->report && (w->which & ISA_CHECK_BARRIER) &&
+        s->ds_write &&
         !isa_fault(w, ISA_FAULT_BARRIER, i, s->ds_from, UINT32_MAX,
                    "the LDS write may be under way at the barrier:", "", 0))
         return false;
     if (!e.vm && !e.lgkm)
         return true;
-    issue(s, e.vm, e.lgkm);
+    issue(w->c->arch, s, e.vm, e.lgkm, e.smem);
     if (e.smem)
         s->smem_out = 1;
     if (in->enc == ISA_DS && (cl & (ISA_C_STORE | ISA_C_ATOMIC))) {

@@ -134,7 +134,7 @@ isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
 uint32_t
 isa_checks_of(IsaArch arch)
 {
-    return arch <= ISA_GFX950 ? ISA_CHECK_ALL | ISA_CHECK_EXEC : ISA_CHECK_EXEC;
+    return (arch <= ISA_GFX950 ? ISA_CHECK_ALL : ISA_CHECK_WAIT | ISA_CHECK_BARRIER) | ISA_CHECK_EXEC;
 }
 
 bool
