@@ -2,7 +2,12 @@
 """tilelang: a tile-level kernel language for AMD GPUs.
 
 ``import tilelang as tl``; decorate a function with ``@tl.kernel`` and call it with tensors. CPU tensors run on the
-bundled instruction-level simulator.
+bundled instruction-level simulator. ``docs/guide.md`` is a tour of the language; of what ``help(tl)`` lists:
+
+parameters   Buffer, dims, dtypes (``tl.float16[M, K]``, ``tl.int32``), constexpr
+tiles        slices of buffers, load, store, zeros, full, arange, alloc_shared, dot, where, sum, max, exp, ...
+places       program_id, num_programs, grid, range, static_range
+around       kernel, func (inlined helpers), compile
 """
 
 from __future__ import annotations
@@ -10,6 +15,15 @@ from __future__ import annotations
 from builtins import __dict__ as _builtins
 
 from .errors import CompileError, DeviceError, LaunchError, LaunchTypeError, SimulatorFault, TileLangError
+
+try:
+    from . import _core
+except ImportError as e:
+    raise ImportError(
+        f"tilelang's native part does not load ({e}); build it with `make build` in the source folder, "
+        "or install the package with pip for this Python"
+    ) from e
+
 from .frontend.capture import Func as _Func
 from .frontend.dtypes import DTYPES as _DTYPES
 from .frontend.dtypes import DType

@@ -80,8 +80,8 @@ size_t tl_launch_key(const LaunchCall *c, char *key);
 size_t tl_launch_key_max(const TlPyLauncher *self);
 /* The same for Python: (device_kind, device_index, arch, params). New reference. */
 PyObject *tl_launch_key_object(const LaunchCall *c);
-/* Do the arguments fit code that was compiled for `requires` (the params part of such a key)? */
-bool tl_launch_requires(const LaunchCall *c, PyObject *requires);
+/* Do the arguments fit code that was compiled for b->requires (the params part of such a key)? */
+bool tl_launch_requires(const LaunchCall *c, const TlPyBinary *b);
 /* Stored-to arguments: writable, no element twice. */
 bool tl_launch_outputs(const LaunchCall *c, const TlPyBinary *b);
 /* A Python or NumPy number as the bytes of a scalar of this type. */

@@ -266,6 +266,12 @@ read_buffer(LaunchCall *c, uint32_t k, Symbols *s, const LaunchArg **first, cons
     return true;
 }
 
+static bool
+apart(const LaunchArg *a, const LaunchArg *b)
+{
+    return a->hi <= b->lo || b->hi <= a->lo || a->lo == a->hi || b->lo == b->hi;
+}
+
 /* NOALIAS for each buffer whose bytes meet no other's. */
 static void
 find_aliases(LaunchCall *c)
@@ -279,7 +285,7 @@ find_aliases(LaunchCall *c)
         for (uint32_t j = 0; j < n && alone; j++) {
             const LaunchArg *b = &c->args[j];
             if (j != i && c->self->params[j].kind == PARAM_BUFFER && !b->none)
-                alone = a->hi <= b->lo || b->hi <= a->lo || a->lo == a->hi || b->lo == b->hi;
+                alone = apart(a, b);
         }
         a->cls.flags |= alone ? TL_CLASS_NOALIAS : 0;
     }
@@ -458,8 +464,30 @@ meets(int64_t v, int64_t cls)
     return cls >= 0 ? v == cls : v % cls == 0;
 }
 
+/* Bit k: the code writes the launcher's parameter k. */
+static uint64_t
+written_params(const TlPyBinary *b)
+{
+    uint64_t out = 0;
+    for (uint32_t i = 0; i < b->nparams; i++)
+        out |= (uint64_t)(b->writes >> i & 1) << b->params[i];
+    return out;
+}
+
+/* Does a buffer share bytes with another, one of the two being written? What is only read may be one tensor.
+ */
 static bool
-requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want)
+order_matters(const LaunchCall *c, uint32_t k, uint64_t written)
+{
+    for (uint32_t j = 0; j < c->self->nparams; j++)
+        if (j != k && c->self->params[j].kind == PARAM_BUFFER && !c->args[j].none &&
+            ((written >> k | written >> j) & 1) && !apart(&c->args[k], &c->args[j]))
+            return true;
+    return false;
+}
+
+static bool
+requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want, uint64_t written)
 {
     const LaunchParam *p = &c->self->params[k];
     const LaunchArg *a = &c->args[k];
@@ -499,7 +527,7 @@ requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want)
         return tl_launch_refuse(st, TL_PY_LaunchError, p,
                                 "was compiled for an alignment of %u bytes, starts at 0x%zx", align,
                                 (size_t)(uintptr_t)a->t.ptr);
-    if ((flags & TL_CLASS_NOALIAS) && !(a->cls.flags & TL_CLASS_NOALIAS))
+    if ((flags & TL_CLASS_NOALIAS) && !(a->cls.flags & TL_CLASS_NOALIAS) && order_matters(c, k, written))
         return tl_launch_refuse(st, TL_PY_LaunchError, p,
                                 "overlaps another argument, was compiled for one that does not");
     if (!(flags & TL_CLASS_BIG) && (a->cls.flags & TL_CLASS_BIG))
@@ -509,8 +537,10 @@ requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want)
 }
 
 bool
-tl_launch_requires(const LaunchCall *c, PyObject *requires)
+tl_launch_requires(const LaunchCall *c, const TlPyBinary *b)
 {
+    PyObject *requires = b->requires;
+    const uint64_t written = written_params(b);
     if (PyTuple_GET_SIZE(requires) != (Py_ssize_t)c->self->nparams) {
         PyErr_SetString(PyExc_ValueError, "Binary.requires: one entry for each parameter");
         return false;
@@ -529,7 +559,7 @@ tl_launch_requires(const LaunchCall *c, PyObject *requires)
             return tl_launch_refuse(c->self->st, TL_PY_LaunchTypeError, p,
                                     c->args[k].none ? "was compiled for a tensor, got None"
                                                     : "was compiled for None, got a tensor");
-        if (p->kind == PARAM_BUFFER && !c->args[k].none && !requires_buffer(c, k, want))
+        if (p->kind == PARAM_BUFFER && !c->args[k].none && !requires_buffer(c, k, want, written))
             return false;
         if (p->kind == PARAM_CONST) {
             int same = PyObject_RichCompareBool(PyTuple_GET_ITEM(want, 1), c->args[k].object, Py_EQ);

@@ -360,7 +360,7 @@ static TlPyBinary *
 find_binary(TlPyLauncher *self, const LaunchCall *c)
 {
     if (self->fixed) {
-        if (self->fixed->requires != Py_None && !tl_launch_requires(c, self->fixed->requires))
+        if (self->fixed->requires != Py_None && !tl_launch_requires(c, self->fixed))
             return NULL;
         return (TlPyBinary *)Py_NewRef(self->fixed);
     }

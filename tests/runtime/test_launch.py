@@ -404,6 +404,21 @@ def test_ahead_of_time(fake):
     fails(lambda: launcher(f16(3, 5).T), LaunchError, "contiguous")
 
 
+def test_ahead_of_time_overlap(fake):
+    """Code for tensors that share no bytes takes one tensor twice as long as neither is written."""
+    want = ("buffer", "f16", (-1,), (1,), 2, 1)
+    params = tuple(("buffer", name, None, None, "Buffer") for name in "ABC")
+    slots = tuple(("ptr", i, 0) for i in range(3))
+    binary = fake.binary((2, 1, 0), slots, writes=(0,), requires=(want,) * 3)  # C is written
+    launcher = fake.core.Launcher("k", params, None, fixed=binary)
+    x, z = f16(16), f16(16)
+    launcher(x, x, z)
+    launcher(x[4:], x[:9], z)
+    fails(lambda: launcher(x, z, z), LaunchError, "parameter B", "overlaps")
+    fails(lambda: launcher(z[8:], x, z[:9]), LaunchError, "parameter A", "overlaps")
+    launcher(z[8:], x, z[:8])
+
+
 def test_bad_descriptions(fake):
     core = fake.core
     for params in [
