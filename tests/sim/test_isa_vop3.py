@@ -231,3 +231,58 @@ def test_conversions(arch):
             assert int(got[lane]) & low == want[lane] & low, f"{text}: lane {lane} is {got[lane]:x}, not {want[lane]:x}"
         seen += 1
     assert seen > 10
+
+
+UNARY = {  # name -> (function of float64, width of the source, of the result, ulp allowed: 0 = exact)
+    "v_exp_f32": (np.exp2, 32, 32, 2),
+    "v_log_f32": (np.log2, 32, 32, 2),
+    "v_exp_legacy_f32": (np.exp2, 32, 32, 2),
+    "v_log_legacy_f32": (np.log2, 32, 32, 2),
+    "v_rcp_f32": (lambda x: 1 / x, 32, 32, 1),
+    "v_rsq_f32": (lambda x: 1 / np.sqrt(x), 32, 32, 1),
+    "v_sqrt_f32": (np.sqrt, 32, 32, 1),
+    "v_exp_f16": (np.exp2, 16, 16, 1),
+    "v_log_f16": (np.log2, 16, 16, 1),
+    "v_rcp_f16": (lambda x: 1 / x, 16, 16, 1),
+    "v_rsq_f16": (lambda x: 1 / np.sqrt(x), 16, 16, 1),
+    "v_sqrt_f16": (np.sqrt, 16, 16, 1),
+    "v_cos_f16": (lambda x: np.cos(2 * np.pi * x), 16, 16, 2),
+    "v_fract_f64": (lambda x: x - np.floor(x), 64, 64, 0),
+    "v_trunc_f64": (np.trunc, 64, 64, 0),
+    "v_floor_f64": (np.floor, 64, 64, 0),
+    "v_cvt_f64_f32": (lambda x: x, 32, 64, 0),
+    "v_frexp_mant_f64": (lambda x: np.frexp(x)[0], 64, 64, 0),
+    "v_frexp_mant_f32": (lambda x: np.frexp(x)[0], 32, 32, 0),
+    "v_frexp_mant_f16": (lambda x: np.frexp(x)[0], 16, 16, 0),
+}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_unary_floats(arch):
+    """e32, e64 and dpp (neighbours swapped); ordinary positive numbers, errors within the stated ulp."""
+    rng = np.random.default_rng(25)
+    cases = []
+    for name, row_ in UNARY.items():
+        args = ("v[6:7]" if row_[2] == 64 else "v6") + ", " + ("v[0:1]" if row_[1] == 64 else "v0")
+        dpp = f"{name}_dpp {args} quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf"
+        cases += [(f"{name}_e32 {args}", row_), (f"{name}_e64 {args}", row_), (dpp, row_)]
+    seen = 0
+    for (text, (f, n, m, ulp)), code in zip(cases, encode(arch, [c[0] for c in cases]), strict=True):
+        if code is None:
+            continue
+        x = rng.uniform(0.1, 7, LANES).astype(f"f{n // 8}")
+        state: dict[str, Any] = {"v": {"6": "0" * 512, "7": "0" * 512}}
+        put(state, 0, x.view(f"u{n // 8}").astype(np.uint64), 2 if n == 64 else 1)
+        num = x.astype(np.float64)
+        num = num[np.arange(LANES) ^ 1] if "_dpp" in text else num
+        want = f(num)
+        got = wide(execute(arch, code, state), 6, 2 if m == 64 else 1) & np.uint64((1 << m) - 1)
+        have = number(got, f"f{m}")
+        step = np.spacing(np.abs(want).astype(f"f{m // 8}")).astype(np.float64)
+        err = np.abs(have - want) / step
+        limit = ulp + 0.5 if ulp else 0
+        if "cos" in text or "log" in text:  # near a zero of the function the error is absolute
+            err = np.minimum(err, np.abs(have - want) / np.spacing(np.ones(1, f"f{m // 8}"))[0])
+        assert (err <= limit).all(), f"{text}: {have[err.argmax()]} not {want[err.argmax()]} ({err.max():.2f} ulp)"
+        seen += 1
+    assert seen > 40
