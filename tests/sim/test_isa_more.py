@@ -495,7 +495,8 @@ def test_calls_modes_and_indices(arch):
     out = run("s_set_gpr_idx_on s6, 1\ns_set_gpr_idx_idx s7\nv_mov_b32 v4, v5\ns_set_gpr_idx_mode 8\nv_mov_b32 v5, v8\n"
               "s_set_gpr_idx_off", v=rows, s={"6": "3", "7": "2"}, m0="0")  # fmt: skip
     assert out["v"]["4"] == rows["7"] and out["v"]["7"] == rows["8"] and out["v"]["5"] == rows["5"]
-    quiet = ["s_nop 3", "s_sleep 1", "s_setprio 2", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_wakeup",
+    quiet = ["s_nop 3", "s_sleep 1", "s_setprio 2", "s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_wakeup", "v_nop",
+             "v_clrexcp", "buffer_inv sc1", "buffer_wbl2 sc1",
              "s_waitcnt vmcnt(0) lgkmcnt(0)", "s_incperflevel 1", "s_decperflevel 1"]  # fmt: skip
     for text, code in zip(quiet, encode(arch, quiet), strict=True):
         if code is None:
@@ -740,3 +741,28 @@ def test_dots_and_accumulation_registers(arch):
     state["v"] |= {"4": hexrow(c), "5": hexrow(a), "6": "0" * 512, "7": "0" * 512}
     out = execute(arch, program(arch, "v_pk_mov_b32 v[6:7], v[0:1], v[4:5] op_sel:[1,0]"), state)
     assert row(out, 6).tolist() == [int(x) if EXEC >> i & 1 else 0 for i, x in enumerate(b)]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_literal_multiply_adds(arch):
+    """fmaak, fmamk, madak and madmk: the literal is the third or the second operand."""
+    rng = np.random.default_rng(10)
+    cases = []
+    for bits, three in ((32, 0x40400000), (16, 0x4200)):
+        for op in ("fma", "mad"):
+            cases += [(f"v_{op}ak_f{bits} v6, v0, v1, 0x{three:x}", bits, lambda a, b: a * b + 3),
+                      (f"v_{op}mk_f{bits} v6, v0, 0x{three:x}, v1", bits, lambda a, b: a * 3 + b)]  # fmt: skip
+    seen = 0
+    for (text, bits, f), code in zip(cases, encode(arch, [c[0] for c in cases]), strict=True):
+        if code is None:
+            continue
+        x = rng.integers(-12, 13, (2, LANES)).astype(f"f{bits // 8}")  # every result is exact
+        state: dict[str, Any] = {"exec": f"{EXEC:016x}", "v": {"6": "0" * 512}}
+        for i in range(2):
+            put(state, i, x[i].view(f"u{bits // 8}").astype(np.uint64))
+        got = row(execute(arch, code, state), 6)
+        for lane in range(LANES):
+            want = fbits(f(float(x[0, lane]), float(x[1, lane])), bits) if EXEC >> lane & 1 else 0
+            assert int(got[lane]) & ((1 << bits) - 1) == want, f"{text}: lane {lane}"
+        seen += 1
+    assert seen >= 2
