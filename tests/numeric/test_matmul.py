@@ -149,6 +149,7 @@ def test_f16_accumulates_in_f32() -> None:
             out.equal(np.full((16, 16), np.float16(8192 * float(np.float16(0.1)))))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nan_and_inf_spread() -> None:
     """C-26 d: a signalling NaN in A makes its row NaN; inf * 0 too; other rows are not touched."""
     a, b = np.ones((20, 40), F32), np.ones((40, 24), F32)
