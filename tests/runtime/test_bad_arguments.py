@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ import sys, os
 sys.path.insert(0, {str(tmp_path)!r})
 os.environ["TILELANG_HIP_LIB"] = {str(fake_path("-DNO_DEVICE"))!r}
 import numpy as np, tilelang as tl
-sys.path.insert(0, {str(sys.path[0])!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_tensors import Producer
 from test_bad_arguments import scale
 try:
@@ -158,8 +159,6 @@ try:
 except Exception as err:
     print("LLVM:", type(err).__name__, err)
 """
-    from pathlib import Path
-
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stderr
     assert "GPU: the HIP runtime" in done.stdout and "finds no AMD GPU" in done.stdout, done.stdout
