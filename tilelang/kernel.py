@@ -262,7 +262,10 @@ class Launchable:
         return None if not made else made[0] if len(made) == 1 else tuple(made)
 
     def __getitem__(self, grid: Any) -> Any:
-        """``kernel[grid](...)``: the grid as an int, a tuple, or a function of the bound arguments."""
+        """``kernel[grid](...)``: the grid as an int, a tuple, or a function of the arguments.
+
+        The function gets them as attributes: ``kernel[lambda a: tl.cdiv(a.X.shape[0], 64)](x, y)``.
+        """
         if not callable(grid):
             grid_of(grid, self._engine.definition.name)
         return _PartialGrid(self, grid)
@@ -325,7 +328,10 @@ def compute(
 
 
 class Kernel(Launchable):
-    """A kernel: call it with tensors (``k(a, b, c)``), or with a grid of its own (``k[grid](a, b, c)``)."""
+    """A kernel: call it with tensors (``k(a, b, c)``), or with a grid of its own (``k[grid](a, b, c)``).
+
+    ``tl.compile(k)`` gives a CompiledKernel, which shows the code (``asm``, ``resources``, ``notes``) and saves it.
+    """
 
     def __init__(self, fn: types.FunctionType, options: dict[str, Any]) -> None:
         if not isinstance(fn, types.FunctionType):
@@ -633,7 +639,13 @@ def divisor(n: int) -> int:
 
 
 def kernel(fn: Any = None, /, **options: Any) -> Any:
-    """Makes a Kernel of a function: ``@tl.kernel`` or ``@tl.kernel(num_warps=4, num_stages=2, grid=...)``."""
+    """Makes a Kernel of a function: ``@tl.kernel`` or ``@tl.kernel(num_warps=4, num_stages=2, grid=...)``.
+
+    num_warps: waves of a program (1, 2, 4, 8, 16). num_stages: 1 or 2; 2 prefetches the next block of a loop.
+    waves_per_eu: waves that are to fit a SIMD. grid: an int, a tuple, or a function of the arguments; without
+    it the grid follows from the stores. out: names of outputs that a call may leave out and gets returned (a dict
+    ``{"C": "A"}``: C has the dtype of A). zero: names of tensors that are cleared before each launch.
+    """
     if fn is None:
         return lambda f: Kernel(f, options)
     return Kernel(fn, options)

@@ -200,6 +200,9 @@ lw_store_shared(Lw *lw, TlOp op)
     LwLdsAcc *a = s ? lw_lds_acc(lw, s, op, 0) : NULL;
     LwExt ext;
     uint8_t perm[TL_LAYOUT_MAX_BITS];
+    if (tl_vtype(lw->ir, src)->kind != TL_TY_TILE)
+        return lw_fail(lw, op, TL_E_UNSUPPORTED,
+                       "a store of one element to a shared tile is not lowered yet");
     if (!a || !lw_lds_solve(lw, s) || !lw_ext(lw, src, &ext))
         return lw_fail(lw, op, TL_E_INTERNAL, "store to a shared tile without a plan");
     LwVal *v = lw_val(lw, src);

@@ -71,8 +71,11 @@ dim_bounds(Lw *lw, TlOp op, uint32_t t, TlVal *lo, TlVal *hi)
     *lo = *hi = 0;
     if (!lw_access_dim(ir, op, t, &bd, &at, &kind))
         return lw_fail(lw, op, TL_E_INTERNAL, "access without a dimension");
-    if (kind == 't')
-        return lw_fail(lw, op, TL_E_UNSUPPORTED, "an index tile in a subscript is not lowered yet");
+    if (kind == 't') {
+        lw_fail(lw, op, TL_E_UNSUPPORTED, "an index tile in a subscript is not lowered yet");
+        return tl_hint(lw->diag,
+                       "a block is selected by a slice, X[p * C : (p + 1) * C], which needs no mask");
+    }
     const TlOpNode *n = tl_opn(ir, op);
     TlVal buf = n->in[0], start = n->in[at], end = kind == 'e' ? n->in[at + 1] : 0;
     const TlTypeInfo *bt = tl_vtype(ir, buf);
@@ -571,6 +574,8 @@ lw_scalar_load(Lw *lw, TlOp op)
 {
     const TlOpNode n = *tl_opn(lw->ir, op);
     const TlTypeInfo bt = *tl_vtype(lw->ir, n.in[0]);
+    if (bt.kind == TL_TY_SHARED)
+        return lw_fail(lw, op, TL_E_UNSUPPORTED, "a load of one element of a shared tile is not lowered yet");
     LwParam *p = lw_param(lw, n.in[0]);
     if (!p || !lw_order_memory(lw, op))
         return false;

@@ -576,8 +576,10 @@ demand_store(Lw *lw, TlOp o)
     TlLayout l;
     if (!x)
         return false;
-    if (bt.kind == TL_TY_LOCAL)
-        return lw_fail(lw, o, TL_E_UNSUPPORTED, "alloc_local is not lowered yet");
+    if (bt.kind == TL_TY_LOCAL) {
+        lw_fail(lw, o, TL_E_UNSUPPORTED, "alloc_local is not lowered yet");
+        return tl_hint(lw->diag, "rebind a name instead (x = x * 2); tl.where changes a part");
+    }
     if (x->anchored) {
         l = x->anchor;
     } else {

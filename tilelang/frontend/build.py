@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import sys
 import time
 import types
 from typing import Any
@@ -40,6 +42,20 @@ class Built:
         self.writes: tuple[int, ...] = ()
         self.lds = 0
         self.lines: dict[int, str] | None = None  # filled in by tilelang.lines
+
+
+def hint_of(e: Exception) -> str | None:
+    """A way out for a Python error in a kernel's body: the name that was meant, functions that take no tiles."""
+    if isinstance(e, AttributeError) and isinstance(e.name, str):
+        package = sys.modules[__package__.partition(".")[0]]
+        if e.obj is package:
+            near = difflib.get_close_matches(e.name, [n for n in dir(package) if not n.startswith("_")], 1)
+            return f"did you mean tl.{near[0]}?" if near else "help(tilelang) lists what kernels can call"
+        if type(e.obj).__module__.startswith(package.__name__ + ".") and hasattr(package, e.name):
+            return f"it is a function: tl.{e.name}(x, ...)"
+    if isinstance(e, TypeError) and ("not Tile" in str(e) or "type Tile" in str(e)):
+        return "functions of other packages take no tiles; use those of tilelang"
+    return None
 
 
 def dims_text(d: Any) -> Any:
@@ -103,7 +119,7 @@ class Tracing:
                 file, line, col, end = place_of(e, t)
                 what = str(e) or type(e).__name__
                 text = what if isinstance(e, TypeError) else f"{type(e).__name__}: {what}"
-                raise CompileError(text, file or None, line, col, end, None, "PYTHON") from e
+                raise CompileError(text, file or None, line, col, end, hint_of(e), "PYTHON") from e
             ir.verify(k)
             return t
         finally:

@@ -116,7 +116,7 @@ def as_dtype(x: Any) -> DType:
         name = getattr(x, "name", None) or str(x)
     found = _BY_NAME.get(str(name).rpartition(".")[2])
     if found is None:
-        raise TypeError(f"no such dtype: {x!r}")
+        raise TypeError(f"no such dtype: {x!r}; there are {', '.join(sorted(DTYPES))}")
     return found
 
 

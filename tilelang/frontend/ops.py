@@ -122,7 +122,7 @@ def alloc_shared(
 
 
 def alloc_local(shape: Any, dtype: Any) -> Any:
-    """A mutable tile in registers."""
+    """A mutable tile in registers. Not lowered yet: rebind a name instead (``x = x * 2``)."""
     return current("tl.alloc_local").alloc("local", shape, dtype, {})
 
 

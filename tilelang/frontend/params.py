@@ -227,9 +227,11 @@ def parse_annotation(name: str, ann: Any) -> Param:
         return p
     if ann is constexpr:
         return Param(name, "constexpr")
+    width = {int: "tl.int32", float: "tl.float32", bool: "tl.bool_"}.get(ann) if isinstance(ann, type) else None
+    got = f"Python's {ann.__name__}; name the width, e.g. {width}" if width else repr(ann)
     raise TypeError(
         f"parameter {name}: its annotation must be tl.Buffer[...], a dtype with dims (tl.float16[M, K]), "
-        f"a dtype (a run-time scalar) or tl.constexpr, got {ann!r}"
+        f"a dtype (a run-time scalar) or tl.constexpr, got {got}"
     )
 
 

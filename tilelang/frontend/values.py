@@ -247,7 +247,7 @@ class Tile(Arith):
     def __setitem__(self, index: Any, value: Any) -> None:
         self.t.fail(
             "a tile is a value and cannot be assigned to in part",
-            "use tl.where(mask, new, old), or a mutable tile: tl.alloc_local(shape, dtype)",
+            "use tl.where(mask, new, old); an index mask is tl.arange(n) == i",
         )
 
 
