@@ -929,7 +929,8 @@ tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
     lw->entry = ir->kernels.data[lw->dst].body;
     lw->b = (TlBuilder){.ir = ir, .block = lw->entry};
     ir->kernels.data[lw->dst].loc = ir->kernels.data[lw->src].loc;
-    if (!params(lw) || !lw_plan(lw) || !lw_block(lw, ir->kernels.data[lw->src].body) || !finish(lw)) {
+    if (!params(lw) || !lw_registers_fit(lw) || !lw_plan(lw) ||
+        !lw_block(lw, ir->kernels.data[lw->src].body) || !finish(lw)) {
         if (!ir->diag->nerrors)
             tl_error(ir->diag, ir->kernels.data[*kernel].loc, ir->arena->failed ? TL_E_OOM : TL_E_INTERNAL,
                      "lowering failed");

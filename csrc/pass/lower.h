@@ -180,6 +180,7 @@ TlVal lw_scalar(Lw *lw, TlVal src);                    /* thread value of a sour
 
 /* ---- lower_plan.c */
 bool lw_plan(Lw *lw);
+bool lw_registers_fit(Lw *lw); /* lower_regs.c: false with an error when tiles need too many */
 LwVal *lw_val(Lw *lw, TlVal src);
 LwShared *lw_shared(Lw *lw, TlVal src);
 LwDotPlan *lw_dot_plan(Lw *lw, TlOp op);

@@ -252,3 +252,14 @@ def test_every_allocation_may_fail(name: str) -> None:
 def test_every_allocation_may_fail_while_refusing(text: str) -> None:
     requests = irlib.alloc_sweep(text, "promote,stage,launch_grid,lower", irlib.FAILED)
     assert requests > 50, f"request {-requests} was not handled"
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+def test_tiles_beyond_the_registers(warps: int) -> None:
+    """An accumulator that no wave can hold is refused with the numbers (LLVM would spill for minutes)."""
+    text = edited("listing1_128_f16", ('target = "gfx942"', f'target = "gfx942", num_warps = {warps}'))
+    wide = re.sub(r"(?<!\d)128(?!\d)", "256", text)
+    need = 256 * 256 // (64 * warps)
+    out = refused(wide)
+    assert f"{need} registers of each lane" in out and "256x256xf32" in out and "512 for a wave" in out
+    assert "num_warps" in out and re.search(r":\d+:\d+: error", out)
