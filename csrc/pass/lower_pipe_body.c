@@ -333,6 +333,33 @@ write_and_load(Pipe *p, Copy *c, TlVal off)
     return true;
 }
 
+/* Carried registers may be copied at the very end of a turn (LLVM's phi copies), and a matrix instruction may
+ * read them no sooner than two wait states later. The branch is one; LLVM does not look round the loop for
+ * the other. Where no memory instruction stands before the first matrix instruction, a priority instruction
+ * does. */
+static bool
+first_waits(Pipe *p)
+{
+    Lw *lw = p->lw;
+    for (uint32_t i = 0; i < p->items.len && p->items.data[i].slot == 0; i++)
+        for (TlOp o = p->items.data[i].first; o < p->items.data[i].last; o++) {
+            const TlOpNode *n = tl_opn(lw->ir, o);
+            if (n->block == p->body &&
+                (n->code == TL_OP_lds_load || n->code == TL_OP_lds_store || n->code == TL_OP_buf_load))
+                return true;
+        }
+    TlOp prio = lw_op(lw, TL_OP_set_prio, NULL, 0, NULL, 0);
+    if (!prio || !tl_attr_set_int(lw->ir, prio, "prio", 0))
+        return false;
+    tl_op_move_before(lw->ir, prio, p->body, tl_blockn(lw->ir, p->body)->first);
+    TlOp fence = lw_op(lw, TL_OP_sched_barrier, NULL, 0, NULL, 0);
+    if (!fence)
+        return false;
+    /* reorder() takes everything else to the end of the block, so these two stay in front */
+    tl_op_move_before(lw->ir, fence, p->body, tl_opn(lw->ir, prio)->next);
+    return true;
+}
+
 /* Puts the items at their slots between the matrix instructions. */
 static bool
 reorder(Pipe *p)
@@ -340,6 +367,8 @@ reorder(Pipe *p)
     Lw *lw = p->lw;
     TlIr *ir = lw->ir;
     uint32_t it = 0, n = p->mmas.len;
+    if (!first_waits(p))
+        return false;
     for (uint32_t m = 0; m <= n; m++) {
         for (; it < p->items.len && (m == n || p->items.data[it].slot <= m); it++)
             for (TlOp o = p->items.data[it].first; o < p->items.data[it].last; o++)
