@@ -47,6 +47,7 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "iterate": ("for v in x[0:64]:\n    pass", "x[0:64]", "cannot be iterated", "range"),
     "list_index": ("y = (1, 2, 3)[n]", "(1, 2, 3)[n]", "run-time value", "constant"),
     "shape": ("y = tl.zeros([n, 4])", "tl.zeros([n, 4])", "a shape must be constant", "constexpr"),
+    "shape_2_40": ("y = tl.zeros([1 << 40])", "tl.zeros([1 << 40])", "fewer than 2**31 elements", None),
     "dtype": ("y = tl.zeros([4], dtype=n)", "tl.zeros([4], dtype=n)", "no such dtype", None),
     "item_of_value": ("t = x[0:64]\nt[0] = 3", "t[0]", "cannot be assigned to in part", "tl.where"),
     "index_of_value": ("y = x[0:64][n]", "x[0:64][n]", "indexed with", "shared"),

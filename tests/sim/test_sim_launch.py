@@ -50,6 +50,9 @@ def test_argument_kinds(dev, add):
     strided = np.zeros(256, np.int32)[::2]
     add.launch(2, 64, [a, strided, np.int32(5)])
     assert (strided == a + 5).all() and (strided.base[1::2] == 0).all()
+    twice = a.copy()
+    add.launch(2, 64, {8: twice, 0: twice, 16: np.int32(1)})  # one array is one memory, whatever the order
+    assert (twice == a + 1).all()
 
 
 def test_argument_errors(add):
@@ -76,6 +79,10 @@ def test_limits(dev, add):
     ):
         with pytest.raises(ValueError, match=match):
             add.launch(grid, block, [a, a, np.int32(0)], lds)
+    with pytest.raises(ValueError, match="lds_bytes must be at least 0, not -1"):
+        add.launch(1, 64, [a, a, np.int32(0)], -1)
+    with pytest.raises(ValueError, match="-1 bytes"):
+        dev.empty(-1)
     for grid in ((0, 1, 1), (), (1, 1, 1, 1), (-1,)):
         with pytest.raises(ValueError, match="grid"):
             add.launch(grid, 64, [a, a, np.int32(0)])

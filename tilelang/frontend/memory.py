@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import poly as P
@@ -261,6 +262,8 @@ class MemoryMixin(ArithMixin):
                 self.fail(f"a tile's sizes must be at least 1, got {tuple(items)}")
         if len(items) > MAX_RANK:
             self.fail(f"a tile has at most {MAX_RANK} dimensions, got {len(items)}")
+        if math.prod(int(n) for n in items) >= 1 << 31:
+            self.fail(f"a tile has fewer than 2**31 elements, got the shape {tuple(items)}")
         return tuple(int(n) for n in items)
 
     def _settle(self, a: Alloc, dtype: DType | None, value: Any) -> None:

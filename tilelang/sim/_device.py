@@ -61,6 +61,8 @@ class DeviceMemory:
     """Memory of a simulated device with exact bounds."""
 
     def __init__(self, device: Device, nbytes: int, dtype: np.dtype | None, shape: tuple[int, ...] | None) -> None:
+        if nbytes < 0:
+            raise ValueError(f"device memory of {nbytes} bytes cannot be")
         self._device = device
         self.nbytes = int(nbytes)
         self._dtype = dtype
@@ -326,6 +328,8 @@ class Kernel:
             raise ValueError(f"the module of kernel {self.name} is not loaded any more")
         dev = self._module._device
         dims = [_three(grid, "grid"), _three(block, "block")]
+        if not 0 <= lds_bytes <= 0xFFFFFFFF:
+            raise ValueError(f"lds_bytes must be at least 0, not {lds_bytes}")
         recorder = Recorder(trace, dims[0]) if trace is not None else None
         run = recorder.launch if recorder else self._lib.tlsim_launch
         temps: list[tuple[np.ndarray, DeviceMemory]] = []
@@ -388,8 +392,10 @@ class Kernel:
         elif isinstance(value, DeviceMemory):
             data = struct.pack("<Q", value.address)
         elif isinstance(value, np.ndarray) and value.ndim > 0:
-            mem = dev.array(value)
-            temps.append((value, mem))
+            mem = next((m for host, m in temps if host is value), None)  # one array twice is one memory
+            if mem is None:
+                mem = dev.array(value)
+                temps.append((value, mem))
             data = struct.pack("<Q", mem.address)
         elif isinstance(value, (np.generic, np.ndarray)):
             data = value.tobytes()
