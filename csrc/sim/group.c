@@ -573,14 +573,16 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
     SimRaceHit hit;
     if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
         return;
+    char by[48] = "others"; /* several, or one that is not remembered */
+    if (hit.wave != UINT32_MAX)
+        snprintf(by, sizeof by, "wave %u of workgroup %u", hit.wave, hit.workgroup);
     sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
-              w->code->base + (uint64_t)hit.pc_slot * 4,
-              "%s of global memory races with a %s by wave %u of workgroup %u",
+              w->code->base + (uint64_t)hit.pc_slot * 4, "%s of global memory races with a %s by %s",
               kind == SIM_ACC_READ ? "read" : "write",
               hit.other == SIM_ACC_READ    ? "read"
               : hit.other == SIM_ACC_WRITE ? "write"
                                            : "atomic",
-              hit.wave, hit.workgroup);
+              by);
 }
 
 /* ---- one wave on given bytes

@@ -302,3 +302,28 @@ def test_host_threads_launch_at_once():
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
     assert dev.counters["launches"] == 80
+
+
+def test_race_with_several_waves(add):
+    """Where many waves read what one writes, the report names none of them (and no number that stands for that)."""
+    device = sim.Device("gfx942", checks="all", threads=1)
+    kernel = device.load(code_object(READ_THEN_WRITE, ADD_ARGS)).kernels["k"]
+    mem = device.array(np.zeros(64, np.int32))
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(4, 64, [mem, mem, 0])
+    assert {r.check for r in e.value.reports} == {"race"}
+    assert "races with" in str(e.value) and "4294967295" not in str(e.value)
+
+
+# every workgroup reads in[lane], the last one writes out[lane]
+READ_THEN_WRITE = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_lshlrev_b32 v1, 2, v0
+  s_waitcnt lgkmcnt(0)
+  global_load_dword v2, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  s_cmp_lg_u32 s2, 3
+  s_cbranch_scc1 1f
+  global_store_dword v1, v2, s[6:7]
+1:
+"""
