@@ -39,8 +39,9 @@ lw_order_memory(Lw *lw, TlOp op)
     uint64_t own = lw_param_bit(lw, buf), alias = own;
     for (uint32_t i = 0; i < lw->params.len; i++) {
         TlVal q = lw->params.data[i].src;
-        if (lw->params.data[i].is_buf && (!(tl_vtype(lw->ir, q)->flags & TL_BUF_NOALIAS) ||
-                                          !(tl_vtype(lw->ir, buf)->flags & TL_BUF_NOALIAS)))
+        /* the flag says that a buffer meets no other: two that meet both lack it */
+        if (lw->params.data[i].is_buf && !(tl_vtype(lw->ir, q)->flags & TL_BUF_NOALIAS) &&
+            !(tl_vtype(lw->ir, buf)->flags & TL_BUF_NOALIAS))
             alias |= lw_param_bit(lw, q);
     }
     uint64_t under_way = lw->sync.gwritten | (store ? lw->sync.gread : 0);
