@@ -3,7 +3,7 @@
 Method: the kernel runs whole on the simulated gfx942, which counts every executed instruction; the K loop is the
 backward branch with the most executed matrix instructions. "Other" leaves out matrix instructions, waits, nops and
 priority. other_per_8192mac divides by the multiply-adds of the loop's matrix instructions (its turns are full blocks
-of k). The peer's code object (Triton, same tile, and its own best known 128x128x64) runs in the same simulator.
+of k). The peer's code object (Triton, same M x N tile, K block of at most 64) runs in the same simulator.
 """
 
 from __future__ import annotations
