@@ -67,6 +67,8 @@ def new_core(monkeypatch):
     def make(sim: Path | None = None, hip: Path | None = None):
         import tilelang._core as first
 
+        mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if "libamdhip64.so" in line]
+        assert not mapped, f"a test has mapped a HIP library into this process: {mapped[0]}"
         monkeypatch.setenv("TILELANG_SIM_LIB", str(sim or "/nonexistent/sim.so"))
         monkeypatch.setenv("TILELANG_HIP_LIB", str(hip or "/nonexistent/hip.so"))
         spec = importlib.util.spec_from_file_location("tilelang._core", first.__file__)
