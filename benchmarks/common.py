@@ -273,7 +273,7 @@ def prefetch_distance(texts: list[str]) -> float | None:
         for s in range(1, 2 * n + 1):
             t = texts[(i + s) % n]
             m = re.search(r"vmcnt\((\d+)\)", t) if t.startswith("s_waitcnt") else None
-            if m and younger >= int(m[1]) + 0 and int(m[1]) <= younger:
+            if m and younger >= int(m[1]):
                 break
             if vmem[(i + s) % n]:
                 younger += 1

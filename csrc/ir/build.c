@@ -301,8 +301,8 @@ tl_val_set_name(TlIr *ir, TlVal v, const char *name)
 
 /* ---- operations ---- */
 
-static void
-link_before(TlIr *ir, TlOp o, TlBlock b, TlOp before)
+void
+tl_op_link_before_(TlIr *ir, TlOp o, TlBlock b, TlOp before)
 {
     TlOpNode *n = tl_opn(ir, o);
     TlBlockNode *bn = tl_blockn(ir, b);
@@ -349,7 +349,7 @@ tl_build(TlBuilder *b, TlOpcode code, const TlVal *in, uint32_t nin, const TlTyp
         n.res[i] = ir->vals.len - 1;
     }
     if (b->block)
-        link_before(ir, o, b->block, b->before);
+        tl_op_link_before_(ir, o, b->block, b->before);
     return o;
 }
 

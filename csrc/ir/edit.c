@@ -1,6 +1,6 @@
 /* edit.c - changing kernels that exist: moving, replacing, cloning, walking. Nothing is freed: what is
  * unlinked stays in the arena and is found by no walk. */
-#include "ir/ir.h"
+#include "ir/ir_internal.h"
 
 void
 tl_op_unlink(TlIr *ir, TlOp o)
@@ -26,19 +26,7 @@ tl_op_move_before(TlIr *ir, TlOp o, TlBlock b, TlOp before)
     if (o == before)
         return;
     tl_op_unlink(ir, o);
-    TlOpNode *n = tl_opn(ir, o);
-    TlBlockNode *bn = tl_blockn(ir, b);
-    n->block = b;
-    n->next = before;
-    n->prev = before ? tl_opn(ir, before)->prev : bn->last;
-    if (n->prev)
-        tl_opn(ir, n->prev)->next = o;
-    else
-        bn->first = o;
-    if (before)
-        tl_opn(ir, before)->prev = o;
-    else
-        bn->last = o;
+    tl_op_link_before_(ir, o, b, before);
 }
 
 bool

@@ -7,6 +7,9 @@
 /* Gives an operation that was built without results its results. */
 bool tl_op_set_results(TlIr *ir, TlOp o, const TlType *types, uint32_t n);
 
+/* Puts a detached operation into a block before another (0: at the end). */
+void tl_op_link_before_(TlIr *ir, TlOp o, TlBlock b, TlOp before);
+
 /* Adds an attribute to an operation, or to the kernel when o is 0. */
 bool tl_attr_put_(TlIr *ir, TlOp o, TlKernelId k, const TlAttr *a);
 

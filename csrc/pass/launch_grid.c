@@ -89,9 +89,7 @@ look_at(TlIr *ir, TlOp o, void *self)
             return refuse(g, o,
                           "the grid cannot be inferred: the stored block is not selected as p*C : p*C + C by "
                           "a program id p");
-        if (d[i] == 'e') {
-            /* the end may cut the last block, not stretch over others: fine for the grid */
-        }
+        /* an end of its own ('e') may cut the last block, not stretch it over others: fine for the grid */
         int64_t t[3] = {param_index(ir, g->k, n.in[0]), i, cap};
         if (!g->set[axis]) {
             memcpy(g->g[axis], t, sizeof t);

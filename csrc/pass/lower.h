@@ -131,7 +131,6 @@ typedef struct Lw {
     uint32_t anchors; /* how many values have one */
     uint32_t lds_bytes, scratch_bytes;
     TlVal lane, wave, tid;
-    TlVal coords_key;
     LwSync sync;
     bool grid_known;
     int64_t kgrid[3][3]; /* inferred grid: param, axis, C */
@@ -163,7 +162,7 @@ TlVal lw_op1(Lw *lw, TlOpcode c, TlType t, const TlVal *in, uint32_t n);
 bool lw_is_entry(const Lw *lw, TlVal v);
 void lw_mark_inner(Lw *lw, TlVal v);
 /* Coordinate of `out` that lane and wave contribute: i32. */
-TlVal lw_lane_coord(Lw *lw, const TlLayout *l, TlDim out, bool bytes_of_off);
+TlVal lw_lane_coord(Lw *lw, const TlLayout *l, TlDim out);
 TlVal lw_extract(Lw *lw, TlVal vec, uint32_t index, uint32_t n); /* n = 0: a scalar; else a vec of n */
 TlVal lw_concat(Lw *lw, TlElem e, const TlVal *parts, uint32_t n, uint32_t total);
 uint32_t lw_vec_len(const Lw *lw, TlVal v); /* 0: a scalar */
@@ -294,6 +293,8 @@ bool lw_loop_pipelines(Lw *lw, TlOp loop);
 bool lw_pipelined_loop(Lw *lw, TlOp loop);
 
 uint32_t lw_frag_reg(const LwDotPlan *p, uint32_t f, uint32_t mt, uint32_t nt, uint32_t ks, uint32_t *count);
+/* `count` elements of an operand from register reg on, as a matrix instruction takes them. */
+TlVal lw_frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count);
 TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 
 /* ---- lower.c */

@@ -34,8 +34,8 @@ lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c)
     return r;
 }
 
-static TlVal
-frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count)
+TlVal
+lw_frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count)
 {
     return lw_extract(lw, t->v[reg / t->chunk], reg % t->chunk, count == 1 ? 0 : count);
 }
@@ -63,17 +63,15 @@ lw_dot(Lw *lw, TlOp op)
     LwTile *r = c ? lw_tile_new(lw, &p->c, c->elem, cn) : NULL;
     if (!r)
         return NULL;
-    TlOp operands = op;
-    (void)operands;
     memcpy(r->v, c->v, c->nchunk * sizeof *c->v);
     for (uint32_t ks = 0; ks < tl_dot_steps_k(&p->d); ks++)
         for (uint32_t mt = 0; mt < tl_dot_tiles_m(&p->d); mt++)
             for (uint32_t nt = 0; nt < tl_dot_tiles_n(&p->d); nt++) {
                 uint32_t ci = tl_dot_slice(&p->d, TL_FRAG_C, mt, nt, 0).reg / cn;
                 uint32_t ra = lw_frag_reg(p, 0, mt, nt, ks, &count);
-                TlVal av = frag_value(lw, a, ra, count);
+                TlVal av = lw_frag_value(lw, a, ra, count);
                 uint32_t rb = lw_frag_reg(p, 1, mt, nt, ks, &count);
-                r->v[ci] = lw_mma(lw, p, av, frag_value(lw, b, rb, count), r->v[ci]);
+                r->v[ci] = lw_mma(lw, p, av, lw_frag_value(lw, b, rb, count), r->v[ci]);
                 if (!r->v[ci])
                     return NULL;
             }

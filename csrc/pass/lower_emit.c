@@ -304,15 +304,14 @@ linear_bits(Lw *lw, TlVal src, const uint32_t *basis, uint32_t nbits)
 }
 
 TlVal
-lw_lane_coord(Lw *lw, const TlLayout *l, TlDim out, bool bytes_of_off)
+lw_lane_coord(Lw *lw, const TlLayout *l, TlDim out)
 {
-    uint32_t lane[8] = {0}, wave[8] = {0}, scale = 1;
-    (void)bytes_of_off;
+    uint32_t lane[8] = {0}, wave[8] = {0};
     uint32_t nl = tl_layout_in_bits(l, TL_DIM_LANE), nw = tl_layout_in_bits(l, TL_DIM_WAVE);
     for (uint32_t i = 0; i < nl && i < 8; i++)
-        lane[i] = tl_layout_get(l, TL_DIM_LANE, i, out) * scale;
+        lane[i] = tl_layout_get(l, TL_DIM_LANE, i, out);
     for (uint32_t i = 0; i < nw && i < 8; i++)
-        wave[i] = tl_layout_get(l, TL_DIM_WAVE, i, out) * scale;
+        wave[i] = tl_layout_get(l, TL_DIM_WAVE, i, out);
     TlVal a = linear_bits(lw, lw->lane, lane, nl), b = linear_bits(lw, lw->wave, wave, nw);
     return lw_bin(lw, TL_OP_xor, a, b);
 }

@@ -122,7 +122,7 @@ lds_base(Lw *lw, const LwShared *s, const LwLdsAcc *a)
     TlLayout full;
     if (!tl_layout_compose(&full, &a->lay, &s->map.map))
         return 0;
-    TlVal off = lw_lane_coord(lw, &full, TL_DIM_OFF, true);
+    TlVal off = lw_lane_coord(lw, &full, TL_DIM_OFF);
     return lw_bin(lw, TL_OP_mul, off, lw_int(lw, TL_ELEM_I32, tl_elem_bytes(s->elem)));
 }
 

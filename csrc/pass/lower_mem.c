@@ -304,7 +304,7 @@ lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGloba
     char kind;
     for (uint32_t t = 0; t < rank; t++) {
         lw_access_dim(lw->ir, op, t, &bd[t], &at, &kind);
-        lane[t] = lw_lane_coord(lw, &g->lay, (TlDim)(TL_DIM_0 + t), false);
+        lane[t] = lw_lane_coord(lw, &g->lay, (TlDim)(TL_DIM_0 + t));
         scale[t] = dim_bytes(lw, p, bd[t], es);
         vb = lw_bin(lw, TL_OP_add, vb, lw_bin(lw, TL_OP_mul, lane[t], scale[t]));
     }
@@ -368,7 +368,7 @@ wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, const
         uint32_t bd, at;
         char kind;
         lw_access_dim(lw->ir, op, t, &bd, &at, &kind);
-        lane[t] = lw_lane_coord(lw, &g->lay, (TlDim)(TL_DIM_0 + t), false);
+        lane[t] = lw_lane_coord(lw, &g->lay, (TlDim)(TL_DIM_0 + t));
         scale[t] = lw_bin(lw, TL_OP_mul, p->stride[bd], lw_int(lw, TL_ELEM_I64, tl_elem_bytes(g->elem)));
         off = lw_bin(lw, TL_OP_add, off, lw_bin(lw, TL_OP_mul, lw_cast(lw, lane[t], TL_ELEM_I64), scale[t]));
     }

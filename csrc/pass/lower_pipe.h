@@ -47,7 +47,7 @@ typedef struct Pipe {
     Frag *frag[MAX_COPIES][2];
     bool tree[MAX_COPIES][2]; /* operand is computed from fragments */
     LwTile *tree_tile[MAX_COPIES][2];
-    bool interleave, late;
+    bool late;
     TL_VEC(Item) items;
     TL_VEC(TlOp) mmas;
     TlBlock body;

@@ -258,8 +258,7 @@ emit_mma(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *self)
         uint32_t count;
         if (p->tree[d][f]) {
             uint32_t reg = lw_frag_reg(pl, f, mt, nt, ks, &count);
-            LwTile *t = p->tree_tile[d][f];
-            v[f] = lw_extract(lw, t->v[reg / t->chunk], reg % t->chunk, count == 1 ? 0 : count);
+            v[f] = lw_frag_value(lw, p->tree_tile[d][f], reg, count);
         } else {
             v[f] = frag_operand(p, d, f, mt, nt, ks);
         }
@@ -267,7 +266,6 @@ emit_mma(Pipe *p, uint32_t d, uint32_t mt, uint32_t nt, uint32_t ks, void *self)
     uint32_t cn = acc[d]->chunk, ci = tl_dot_slice(&pl->d, TL_FRAG_C, mt, nt, 0).reg / cn;
     lw->b.loc = lw_loc(lw, p->dot[d]);
     acc[d]->v[ci] = lw_mma(lw, pl, v[0], v[1], acc[d]->v[ci]);
-    (void)first;
     return acc[d]->v[ci] &&
            (tl_vec_push(lw->arena, &p->mmas, first) || tl_error(lw->diag, (TlLoc){0}, TL_E_OOM));
 }
@@ -310,8 +308,6 @@ write_and_load(Pipe *p, Copy *c, TlVal off)
     for (uint32_t i = 0; i < ninstr; i++) {
         first = next_id(p);
         lw->b.loc = lw_loc(lw, c->store);
-        LwTile one = {.lay = c->w->lay, .elem = old.elem, .chunk = vec, .nchunk = 1};
-        (void)one;
         TlVal v = lw_tile_chunk_at(lw, &old, c->perm, i * vec, vec);
         if (!v || !lw_lds_write_one(lw, c->s, c->w, i, v) || !end_item(p, first))
             return false;

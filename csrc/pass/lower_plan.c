@@ -109,8 +109,6 @@ value_minor(Lw *lw, TlVal v, int depth)
         return last;
     if (t->kind == TL_TY_SHARED) {
         /* what is stored into it */
-        const TlKernel *k = &ir->kernels.data[lw->src];
-        (void)k;
         for (TlOp s = 1; s < ir->ops.len; s++)
             if (ir->ops.data[s].code == TL_OP_store && ir->ops.data[s].block && ir->ops.data[s].in[0] == v)
                 return value_minor(lw, ir->ops.data[s].in[1], depth + 1);

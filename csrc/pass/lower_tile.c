@@ -169,7 +169,7 @@ lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e)
     for (uint32_t d = 0; d < LW_MAX_RANK && tl_layout_has_out(l, (TlDim)(TL_DIM_0 + d)); d++) {
         if (!e->lo[d] && !e->hi[d])
             continue;
-        TlVal pos = lw_bin(lw, TL_OP_add, lw_lane_coord(lw, l, (TlDim)(TL_DIM_0 + d), false),
+        TlVal pos = lw_bin(lw, TL_OP_add, lw_lane_coord(lw, l, (TlDim)(TL_DIM_0 + d)),
                            lw_int(lw, TL_ELEM_I32, tl_layout_at(l, reg, 0, 0, (TlDim)(TL_DIM_0 + d))));
         if (e->hi[d]) {
             TlVal x = lw_bin(lw, TL_OP_lt, pos, e->hi[d]);
@@ -260,7 +260,7 @@ arange_tile(Lw *lw, TlOp o, const TlLayout *l)
     int64_t start = tl_attr_int(lw->ir, o, "start", 0);
     for (uint32_t i = 0; t && i < t->nchunk; i++) {
         uint32_t rc = tl_layout_at(l, i, 0, 0, TL_DIM_0);
-        TlVal p = lw_cast(lw, lw_lane_coord(lw, l, TL_DIM_0, false), ti.elem);
+        TlVal p = lw_cast(lw, lw_lane_coord(lw, l, TL_DIM_0), ti.elem);
         p = lw_bin(lw, TL_OP_add, p, lw_int(lw, ti.elem, start + rc));
         t->v[i] = lw_concat(lw, ti.elem, &p, 1, 1);
         if (!t->v[i])
