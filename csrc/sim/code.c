@@ -35,7 +35,7 @@ sim_host_ops(void)
 bool
 sim_arch_available(IsaArch arch)
 {
-    return arch == ISA_GFX942 || arch == ISA_GFX950 || arch == ISA_GFX90A;
+    return (uint32_t)arch < ISA_ARCH_COUNT;
 }
 
 /* Zeroed; large tables of a big code object stay untouched pages where the allocator is libc's. */
@@ -56,7 +56,7 @@ SimCode *
 sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uint64_t size, const char **why)
 {
     const TlAlloc *a = alloc ? alloc : &tl_alloc_libc;
-    if (!sim_arch_available(arch) || !wave64) {
+    if (!sim_arch_available(arch) || (!wave64 && arch < ISA_GFX1100)) {
         if (why)
             *why = "no instruction bodies for this architecture and wave size";
         return NULL;
@@ -208,6 +208,8 @@ sim_build_src(SimBuild *b, const IsaOpnd *o)
         s.idx = (uint16_t)(o->reg + ROW_AGPR);
         break;
     case ISA_OPND_SGPR:
+        if (scalar_code(b->code, o->reg) == S_NULL)
+            return sim_build_const(b, 0);
         s.kind = o->nregs >= 2 ? SRC_S64 : SRC_S;
         s.idx = scalar_code(b->code, o->reg);
         break;
@@ -352,7 +354,7 @@ sim_src_special(SimWave *w, uint32_t code, uint32_t *hi)
         *hi = (uint32_t)(SIM_PRIVATE_APERTURE >> 32);
         return UINT32_MAX;
     case 251: /* vccz */
-        return get64(w->s + S_VCC) == 0;
+        return VCC(w) == 0;
     case 252: /* execz */
         return EXEC(w) == 0;
     case 253:

@@ -1,8 +1,10 @@
 /* core.h - inside of the execution core: records, waves, groups, and the tables that bodies come from.
  *
  * Register file: row r of a wave is v[r * 64 .. + 63], lanes contiguous; rows 0..255 are VGPRs, 256..511
- * AGPRs. A 64-bit operand is two rows that follow each other. Scalars are addressed by operand code; exec is
- * s[126], vcc s[106], m0 s[124] on every architecture (the decoder's codes are mapped when a record is made).
+ * AGPRs. A 64-bit operand is two rows that follow each other. A wave of 32 lanes uses the lower half of each
+ * row; the lanes above are never in EXEC. Scalars are addressed by operand code; exec is s[126], vcc s[106],
+ * m0 s[124] on every architecture (the decoder's codes are mapped when a record is made). What is written to
+ * null lands in s[128] and above, where nothing reads it: a source null is the constant 0.
  * VALU operations are "kernels" that compute all 64 lanes from whole rows; wrappers ("bodies") resolve
  * operands, apply modifiers and blend by EXEC. Kernels exist once a host level, wrappers once.
  */
@@ -16,7 +18,15 @@
 
 enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
 enum { SCRATCH_RSRC = 1 << 23 }; /* ADD_TID_ENABLE in dword 3 of a buffer descriptor */
-enum { S_FLAT_SCRATCH = 102, S_XNACK = 104, S_VCC = 106, S_M0 = 124, S_NULL = 125, S_EXEC = 126 };
+enum {
+    S_FLAT_SCRATCH = 102,
+    S_XNACK = 104,
+    S_VCC = 106,
+    S_M0 = 124,
+    S_EXEC = 126,
+    S_NULL = 128,
+    SREGS = S_NULL + 16 /* the widest scalar destination */
+};
 
 typedef struct SimWave SimWave;
 typedef struct SimRec SimRec;
@@ -255,13 +265,13 @@ typedef struct SimLdsOp { /* one LDS access that may still be in flight */
 
 typedef struct SimChk { /* state of the checked variant, one a wave */
     uint64_t vp[ROWS];  /* poisoned lanes of a row */
-    uint32_t sp[128];   /* poisoned bits of a scalar */
+    uint32_t sp[SREGS]; /* poisoned bits of a scalar */
     bool scc_p;
-    uint8_t vflag[ROWS + 64], sflag[128 + 64];
+    uint8_t vflag[ROWS + 64], sflag[SREGS + 64];
     /* pending results */
-    uint32_t vseq[ROWS], vseq2[ROWS], sseq[128];
+    uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS];
     uint8_t vkind[ROWS]; /* PEND_* */
-    uint32_t vpc[ROWS], spc[128];
+    uint32_t vpc[ROWS], spc[SREGS];
     uint32_t vm_issued, vm_done;
     uint32_t lds_issued, lds_done; /* in order among themselves */
     uint32_t smem_issued, smem_done;
@@ -271,8 +281,8 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint8_t vprod[ROWS], vpass[ROWS];             /* HazClass and passes of that write */
     uint16_t vop[ROWS], dstart[ROWS], dlen[ROWS]; /* its opcode and destination tuple */
     uint32_t wpc[ROWS], cpc[ROWS];
-    uint32_t stime[128], swpc[128]; /* last VALU write of a scalar */
-    uint32_t ctime[ROWS];           /* last matrix instruction that reads the row as C */
+    uint32_t stime[SREGS], swpc[SREGS]; /* last VALU write of a scalar */
+    uint32_t ctime[ROWS];               /* last matrix instruction that reads the row as C */
     uint8_t cpass[ROWS];
     uint32_t sdtime[ROWS]; /* last wide store that reads the row */
     uint8_t sdneed[ROWS];
@@ -299,9 +309,10 @@ typedef struct SimScratchRows {
 } SimScratchRows;
 
 struct SimWave {
-    _Alignas(64) uint32_t s[128];
+    _Alignas(64) uint32_t s[SREGS];
     _Alignas(64) uint32_t mask[64]; /* EXEC as 0 / ~0, valid when mask_exec == exec */
     uint64_t mask_exec;
+    uint64_t lane_mask; /* the lanes that the wave size has */
     uint32_t *v;
     const SimRec *rec, *recs;
     SimCode *code;
@@ -366,12 +377,23 @@ put64(uint32_t *p, uint64_t v)
 {
     memcpy(p, &v, 8);
 }
-#define EXEC(w)        get64((w)->s + S_EXEC)
-#define SET_EXEC(w, x) put64((w)->s + S_EXEC, (x))
-#define ROW(w, r)      ((w)->v + (size_t)(r) * LANES)
-#define LIKELY(x)      __builtin_expect(!!(x), 1)
-#define UNLIKELY(x)    __builtin_expect(!!(x), 0)
-#define NEXT(r)        ((r) + (r)->size)
+#define EXEC(w)     (get64((w)->s + S_EXEC) & (w)->lane_mask)
+#define ROW(w, r)   ((w)->v + (size_t)(r) * LANES)
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NEXT(r)     ((r) + (r)->size)
+
+/* A lane mask to a scalar: one register in a wave of 32 lanes, two in a wave of 64. */
+static inline void
+put_mask(SimWave *w, uint32_t s, uint64_t m)
+{
+    if (LIKELY(w->lane_mask == ~UINT64_C(0)))
+        put64(w->s + s, m);
+    else
+        w->s[s] = (uint32_t)m;
+}
+#define SET_EXEC(w, x) put_mask((w), S_EXEC, (x))
+#define VCC(w)         (get64((w)->s + S_VCC) & (w)->lane_mask)
 
 /* Bits as a row of 0 / ~0. */
 void sim_mask_expand(uint64_t bits, uint32_t *row);

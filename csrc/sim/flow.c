@@ -25,11 +25,11 @@ BODY(scc1)
 }
 BODY(vccz)
 {
-    return get64(w->s + S_VCC) ? NEXT(r) : JUMP(r);
+    return VCC(w) ? NEXT(r) : JUMP(r);
 }
 BODY(vccnz)
 {
-    return get64(w->s + S_VCC) ? JUMP(r) : NEXT(r);
+    return VCC(w) ? JUMP(r) : NEXT(r);
 }
 BODY(execz)
 {
@@ -109,7 +109,7 @@ hwreg_read(SimWave *w, uint32_t id)
     case 1:
         return w->mode;
     case 2: /* STATUS: scc, execz, vccz */
-        return w->scc | (uint32_t)(EXEC(w) == 0) << 9 | (uint32_t)(get64(w->s + S_VCC) == 0) << 10;
+        return w->scc | (uint32_t)(EXEC(w) == 0) << 9 | (uint32_t)(VCC(w) == 0) << 10;
     case 3:
         return w->trapsts;
     case 4: /* HW_ID: wave slot and SIMD; deterministic */

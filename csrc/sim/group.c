@@ -50,6 +50,7 @@ alloc_waves(SimGroup *g, uint32_t n)
         w->index = i;
         w->v = g->regs + (size_t)i * ROWS * LANES;
         w->chk = g->chk ? &g->chk[i] : NULL;
+        w->lane_mask = g->wave_size == 64 ? ~UINT64_C(0) : UINT32_MAX;
     }
     return true;
 }
@@ -625,7 +626,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
         w->recs = sim_code_table(c, w->mode_cls);
         w->rec = w->recs;
-        memcpy(w->s, state->s, sizeof w->s);
+        memcpy(w->s, state->s, sizeof state->s);
         put64(w->s + S_VCC, state->vcc);
         w->s[S_M0] = state->m0;
         SET_EXEC(w, state->exec);
@@ -638,7 +639,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         if (w->recs)
             run_plain(w, max_instructions ? max_instructions : 1000000);
         ok = w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP;
-        memcpy(state->s, w->s, sizeof w->s);
+        memcpy(state->s, w->s, sizeof state->s);
         memcpy(state->v, w->v, wave_reg_bytes());
         state->vcc = get64(w->s + S_VCC);
         state->exec = EXEC(w);

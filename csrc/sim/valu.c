@@ -81,7 +81,7 @@ body_vcarry(SimWave *w, const SimRec *r)
         sim_blend(w, exec, d, t, r->ndst);
     }
     if (r->fl & RF_COUT)
-        put64(w->s + r->dst2, x.mask_out & exec);
+        put_mask(w, r->dst2, x.mask_out & exec);
     return NEXT(r);
 }
 
@@ -103,7 +103,7 @@ body_vcmp(SimWave *w, const SimRec *r)
     SimK x;
     r->fn(NULL, a, b, b, &x);
     uint64_t m = x.mask_out & EXEC(w);
-    put64(w->s + r->dst2, m);
+    put_mask(w, r->dst2, m);
     if (r->fl & RF_CMPX)
         SET_EXEC(w, m);
     return NEXT(r);

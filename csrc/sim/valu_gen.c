@@ -436,7 +436,7 @@ body_gen(SimWave *w, const SimRec *r)
     run_kernel(w, r, res, t, &k);
     if (desc->dt == KT_MASK) {
         uint64_t m = k.mask_out & exec;
-        put64(w->s + r->dst2, m);
+        put_mask(w, r->dst2, m);
         if (r->fl & RF_CMPX)
             SET_EXEC(w, m);
         return NEXT(r);
@@ -449,7 +449,7 @@ body_gen(SimWave *w, const SimRec *r)
         place_half(r, res, old);
     sim_blend(w, write, ROW(w, r->dst), res, r->ndst);
     if (r->fl & RF_COUT)
-        put64(w->s + r->dst2, k.mask_out & write);
+        put_mask(w, r->dst2, k.mask_out & write);
     return NEXT(r);
 }
 
