@@ -1,118 +1,8 @@
 /* verify_ops.c - what each row demands of its operands, results, attributes and regions, beyond arity and the
  * kinds of attributes (verify.c). Rows with a type rule need no function; rows with rule "given" have one in
- * `checks`. Called only when the counts and attributes of the operation are right. */
-#include "ir/ir_internal.h"
-
-typedef const TlTypeInfo Info;
-
-static const TlOpNode *
-node(const TlVerifier *v, TlOp o)
-{
-    return tl_opn(v->ir, o);
-}
-
-static TlType
-in_t(const TlVerifier *v, TlOp o, uint32_t i)
-{
-    return tl_valn(v->ir, node(v, o)->in[i])->type;
-}
-
-static Info *
-in_i(const TlVerifier *v, TlOp o, uint32_t i)
-{
-    return tl_tinfo(v->ir, in_t(v, o, i));
-}
-
-static TlType
-res_t(const TlVerifier *v, TlOp o)
-{
-    return tl_valn(v->ir, node(v, o)->res[0])->type;
-}
-
-static Info *
-res_i(const TlVerifier *v, TlOp o)
-{
-    return tl_tinfo(v->ir, res_t(v, o));
-}
-
-static const char *
-text(TlVerifier *v, TlType t)
-{
-    return tl_type_text(v->ir, t);
-}
-
-static bool
-is_scalar(Info *i, TlElem e)
-{
-    return i->kind == TL_TY_SCALAR && i->elem == e;
-}
-
-static bool
-is_integer(Info *i) /* index or int scalar: what may count and index */
-{
-    return i->kind == TL_TY_INDEX || (i->kind == TL_TY_SCALAR && tl_elem_is_int(i->elem));
-}
-
-static bool
-is_i32(Info *i)
-{
-    return is_scalar(i, TL_ELEM_I32) || is_scalar(i, TL_ELEM_U32);
-}
-
-static bool
-is_mem(Info *i)
-{
-    return i->kind == TL_TY_BUF || i->kind == TL_TY_SHARED || i->kind == TL_TY_LOCAL;
-}
-
-static bool
-arithmetic(Info *i)
-{
-    return tl_type_elem(i) != TL_ELEM_NONE;
-}
-
-static bool
-same_shape(Info *a, Info *b)
-{
-    bool sa = a->kind == TL_TY_SCALAR || a->kind == TL_TY_INDEX,
-         sb = b->kind == TL_TY_SCALAR || b->kind == TL_TY_INDEX;
-    if (sa || sb)
-        return sa && sb;
-    return a->kind == b->kind && a->rank == b->rank &&
-           memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) == 0;
-}
-
-static bool
-shape_is(Info *a, uint32_t rank, const int64_t *shape)
-{
-    return a->rank == rank && memcmp(a->shape, shape, rank * sizeof *shape) == 0;
-}
-
-static bool
-result_is(TlVerifier *v, TlOp o, TlType want)
-{
-    return res_t(v, o) == want ||
-           tl_fault(v, o, "the result must be %s, not %s", text(v, want), text(v, res_t(v, o)));
-}
-
-static bool
-power_of_two(int64_t x)
-{
-    return x > 0 && !(x & (x - 1));
-}
-
-static bool
-one_of(const char *s, const char *words) /* words separated by spaces */
-{
-    size_t n = strlen(s);
-    for (const char *p = words; *p;) {
-        size_t w = strcspn(p, " ");
-        if (w == n && memcmp(p, s, n) == 0)
-            return true;
-        p += w + (p[w] == ' ');
-    }
-    return false;
-}
+ * `checks` or, of thread level, in verify_thread.c. Called only when the counts and attributes of the
+ * operation are right. */
+#include "ir/verify_int.h"
 
 /* ---- constants, casts, shape operations ---- */
 
@@ -139,14 +29,6 @@ check_cast(TlVerifier *v, TlOp o)
     if (!arithmetic(a) || !arithmetic(r) || !same_shape(a, r))
         tl_fault(v, o, "no cast from %s to %s: same shape wanted", text(v, in_t(v, o, 0)),
                  text(v, res_t(v, o)));
-}
-
-static int64_t
-total_bits(Info *i)
-{
-    return (i->kind == TL_TY_SCALAR || i->kind == TL_TY_VEC) && i->elem != TL_ELEM_I1
-               ? tl_numel(i) * tl_elem_bits(i->elem)
-               : 0;
 }
 
 static void
@@ -505,13 +387,6 @@ check_acc_element(TlVerifier *v, TlOp o)
 }
 
 static void
-check_nothing(TlVerifier *v, TlOp o)
-{
-    (void)v;
-    (void)o;
-}
-
-static void
 check_barrier(TlVerifier *v, TlOp o)
 {
     const char *scope = tl_attr_str(v->ir, o, "scope", "lds");
@@ -655,176 +530,9 @@ check_condition(TlVerifier *v, TlOp o)
     check_assert(v, o);
 }
 
-/* ---- level thread ---- */
-
-static void
-check_i32_result(TlVerifier *v, TlOp o)
-{
-    result_is(v, o, tl_type_scalar(v->ir, TL_ELEM_I32));
-}
-
-static void
-check_uniform(TlVerifier *v, TlOp o)
-{
-    Info *a = in_i(v, o, 0);
-    if (a->kind != TL_TY_SCALAR || tl_elem_bits(a->elem) != 32)
-        tl_fault(v, o, "a 32-bit scalar wanted, not %s", text(v, in_t(v, o, 0)));
-}
-
-static void
-check_make_rsrc(TlVerifier *v, TlOp o)
-{
-    if (in_i(v, o, 0)->kind != TL_TY_PTR || !is_i32(in_i(v, o, 1)))
-        tl_fault(v, o, "ptr and i32 wanted, not %s and %s", text(v, in_t(v, o, 0)), text(v, in_t(v, o, 1)));
-    result_is(v, o, tl_type_kind(v->ir, TL_TY_RSRC));
-}
-
-static void
-check_ptr_add(TlVerifier *v, TlOp o)
-{
-    Info *x = in_i(v, o, 1);
-    if (in_i(v, o, 0)->kind != TL_TY_PTR || !(is_scalar(x, TL_ELEM_I64) || is_scalar(x, TL_ELEM_U64)))
-        tl_fault(v, o, "ptr and i64 wanted, not %s and %s", text(v, in_t(v, o, 0)), text(v, in_t(v, o, 1)));
-    result_is(v, o, tl_type_kind(v->ir, TL_TY_PTR));
-}
-
-/* A value that one memory access moves, and the offset beside it. */
-static void
-check_access(TlVerifier *v, TlOp o, TlType t, int64_t imm_low, int64_t imm_high)
-{
-    Info *x = tl_tinfo(v->ir, t);
-    int64_t bytes = total_bits(x) / 8, imm = tl_attr_int(v->ir, o, "imm", 0);
-    if (x->kind == TL_TY_SCALAR && x->elem == TL_ELEM_I1)
-        bytes = 1;
-    if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 12 && bytes != 16)
-        tl_fault(v, o, "no access of %s: 1, 2, 4, 8, 12 or 16 bytes wanted", text(v, t));
-    if (imm < imm_low || imm > imm_high)
-        tl_fault(v, o, "imm %lld is outside %lld .. %lld", (long long)imm, (long long)imm_low,
-                 (long long)imm_high);
-    if (!power_of_two(tl_attr_int(v->ir, o, "align", 1)))
-        tl_fault(v, o, "align must be a power of two");
-}
-
-static void
-check_buf_access(TlVerifier *v, TlOp o)
-{
-    bool store = node(v, o)->code == TL_OP_buf_store;
-    uint32_t off = store ? 2 : 1;
-    int64_t c;
-    if (in_i(v, o, 0)->kind != TL_TY_RSRC || !is_i32(in_i(v, o, off)) || !is_i32(in_i(v, o, off + 1)))
-        tl_fault(v, o, "a descriptor and two i32 offsets wanted, not %s, %s, %s", text(v, in_t(v, o, 0)),
-                 text(v, in_t(v, o, off)), text(v, in_t(v, o, off + 1)));
-    if (store && !tl_is_const_int(v->ir, node(v, o)->in[3], &c))
-        tl_fault(v, o, "soffset of a store must be a constant");
-    check_access(v, o, store ? in_t(v, o, 1) : res_t(v, o), 0, 4095);
-}
-
-static void
-check_glb_access(TlVerifier *v, TlOp o)
-{
-    bool store = node(v, o)->code == TL_OP_glb_store;
-    if (in_i(v, o, 0)->kind != TL_TY_PTR)
-        tl_fault(v, o, "the address must be ptr, not %s", text(v, in_t(v, o, 0)));
-    check_access(v, o, store ? in_t(v, o, 1) : res_t(v, o), -4096, 4095);
-}
-
-static void
-check_lds_access(TlVerifier *v, TlOp o)
-{
-    bool store = node(v, o)->code == TL_OP_lds_store;
-    if (in_i(v, o, 0)->kind != TL_TY_LDS && !is_i32(in_i(v, o, 0)))
-        tl_fault(v, o, "the address must be i32 or lds, not %s", text(v, in_t(v, o, 0)));
-    check_access(v, o, store ? in_t(v, o, 1) : res_t(v, o), 0, 65535);
-}
-
-static const TlMma *
-find_mma(TlVerifier *v, TlOp o)
-{
-    const TlAttr *a = tl_attr(v->ir, o, "intrinsic");
-    if (a->u.s == v->mma_name)
-        return v->mma;
-    const char *name = tl_str(&v->ir->strs, a->u.s);
-    v->mma_name = a->u.s;
-    v->mma = tl_mma_by_name(name, strlen(name));
-    for (uint32_t i = TL_MMA_NONE + 1; !v->mma && i < TL_MMA__COUNT; i++)
-        if (strcmp(tl_mma_get((TlMmaId)i)->intrinsic, name) == 0)
-            v->mma = tl_mma_get((TlMmaId)i);
-    return v->mma;
-}
-
-static void
-check_mma(TlVerifier *v, TlOp o)
-{
-    const TlMma *m = find_mma(v, o);
-    if (!m) {
-        tl_fault(v, o, "no matrix instruction \"%s\"", tl_attr_str(v->ir, o, "intrinsic", ""));
-        return;
-    }
-    const char *chip = tl_kattr_str(v->ir, v->kernel, "target", NULL);
-    const TlTarget *t = chip ? tl_target_by_name(chip) : NULL;
-    if (t && !tl_mma_on(m, t))
-        tl_fault(v, o, "%s has no %s", chip, m->name);
-    const uint8_t regs[3] = {m->a_regs, m->b_regs, m->c_regs};
-    for (uint32_t i = 0; i < 3; i++)
-        if (total_bits(in_i(v, o, i)) != (int64_t)regs[i] * 32)
-            tl_fault(v, o, "operand %u must have %u bits, not %s", i, regs[i] * 32u, text(v, in_t(v, o, i)));
-    if (tl_type_elem(in_i(v, o, 2)) != (TlElem)m->c)
-        tl_fault(v, o, "the accumulator must be of %s, not %s", tl_elem_name((TlElem)m->c),
-                 text(v, in_t(v, o, 2)));
-    result_is(v, o, in_t(v, o, 2));
-}
-
-static void
-check_two_i32(TlVerifier *v, TlOp o)
-{
-    if (!is_i32(in_i(v, o, 0)) || !is_i32(in_i(v, o, 1)) || !is_i32(res_i(v, o)))
-        tl_fault(v, o, "i32 operands and result wanted, not %s, %s, %s", text(v, in_t(v, o, 0)),
-                 text(v, in_t(v, o, 1)), text(v, res_t(v, o)));
-}
-
-static void
-check_extract(TlVerifier *v, TlOp o)
-{
-    Info *a = in_i(v, o, 0), *r = res_i(v, o);
-    int64_t index = tl_attr_int(v->ir, o, "index", -1), n = tl_numel(r);
-    if (a->kind != TL_TY_VEC || (r->kind != TL_TY_VEC && r->kind != TL_TY_SCALAR) || r->elem != a->elem)
-        tl_fault(v, o, "no extract of %s from %s", text(v, res_t(v, o)), text(v, in_t(v, o, 0)));
-    else if (index < 0 || index > a->shape[0] - n)
-        tl_fault(v, o, "elements %lld .. %lld of %s", (long long)index, (long long)(index + n - 1),
-                 text(v, in_t(v, o, 0)));
-}
-
-static void
-check_concat(TlVerifier *v, TlOp o)
-{
-    Info *r = res_i(v, o);
-    int64_t n = 0;
-    for (uint32_t i = 0; i < node(v, o)->nin; i++) {
-        Info *x = in_i(v, o, i);
-        if ((x->kind != TL_TY_VEC && x->kind != TL_TY_SCALAR) || x->elem != r->elem) {
-            tl_fault(v, o, "operand %u is %s, the result %s", i, text(v, in_t(v, o, i)),
-                     text(v, res_t(v, o)));
-            return;
-        }
-        n += tl_numel(x);
-    }
-    if (r->kind != TL_TY_VEC || r->shape[0] != n)
-        tl_fault(v, o, "the operands have %lld elements, the result is %s", (long long)n,
-                 text(v, res_t(v, o)));
-}
-
-static void
-check_set_prio(TlVerifier *v, TlOp o)
-{
-    int64_t p = tl_attr_int(v->ir, o, "prio", 0);
-    if (p < 0 || p > 3)
-        tl_fault(v, o, "prio %lld: 0 .. 3 wanted", (long long)p);
-}
-
 /* ---- the table ---- */
 
-typedef void (*CheckFn)(TlVerifier *v, TlOp o);
-static const CheckFn checks[TL_OP__COUNT] = {
+static const TlCheckFn checks[TL_OP__COUNT] = {
     [TL_OP_const] = check_const,
     [TL_OP_cast] = check_cast,
     [TL_OP_bitcast] = check_bitcast,
@@ -857,26 +565,6 @@ static const CheckFn checks[TL_OP__COUNT] = {
     [TL_OP_if] = check_if,
     [TL_OP_yield] = check_yield,
     [TL_OP_condition] = check_condition,
-    [TL_OP_thread_id] = check_i32_result,
-    [TL_OP_wave_id] = check_i32_result,
-    [TL_OP_lane_id] = check_i32_result,
-    [TL_OP_uniform] = check_uniform,
-    [TL_OP_make_rsrc] = check_make_rsrc,
-    [TL_OP_ptr_add] = check_ptr_add,
-    [TL_OP_buf_load] = check_buf_access,
-    [TL_OP_buf_store] = check_buf_access,
-    [TL_OP_glb_load] = check_glb_access,
-    [TL_OP_glb_store] = check_glb_access,
-    [TL_OP_lds_load] = check_lds_access,
-    [TL_OP_lds_store] = check_lds_access,
-    [TL_OP_mma] = check_mma,
-    [TL_OP_perm] = check_two_i32,
-    [TL_OP_extract] = check_extract,
-    [TL_OP_concat] = check_concat,
-    [TL_OP_ds_bpermute] = check_two_i32,
-    [TL_OP_sched_barrier] = check_nothing,
-    [TL_OP_set_prio] = check_set_prio,
-    [TL_OP_trap] = check_nothing,
 };
 
 /* Operands and result by the row's type rule; the types' ids are compared, so most operations cost a few
@@ -908,8 +596,10 @@ tl_verify_op(TlVerifier *v, TlOp o)
     const TlOpRow *row = tl_op_row(node(v, o)->code);
     if (!check_rule(v, o, row->rule_id))
         return;
-    if (checks[node(v, o)->code])
-        checks[node(v, o)->code](v, o);
+    TlOpcode code = node(v, o)->code;
+    TlCheckFn check = checks[code] ? checks[code] : tl_thread_checks[code];
+    if (check)
+        check(v, o);
     else if (row->rule_id == TL_RULE_given)
         tl_fault(v, o, "the verifier has no check for this operation");
 }

@@ -1,6 +1,7 @@
 /* lower.h - internal to csrc/pass: the lowering of one tile-level kernel to thread level.
  *
- *   lower.c         driver: parameters, scalars, control flow, the order of things
+ *   lower.c         driver: parameters, scalars, the order of things
+ *   lower_flow.c    regions, loops, branches; carried tiles and their extents
  *   lower_emit.c    building thread-level scalars: folding, value numbering in the entry block
  *   lower_affine.c  index expressions as sums, what can be proven of them
  *   lower_plan.c    layouts: what each tile value is asked for, dot plans, LDS maps
@@ -297,13 +298,18 @@ uint32_t lw_frag_reg(const LwDotPlan *p, uint32_t f, uint32_t mt, uint32_t nt, u
 TlVal lw_frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count);
 TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 
-/* ---- lower.c */
+/* ---- lower_flow.c */
 bool lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r);
 bool lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n);
 bool lw_loop_exts(Lw *lw, TlOp loop, TlOp thread);
 /* The loop as it stands, from lb to ub (i64); init: carried tiles to start from (NULL: the operation's own).
  */
 bool lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init);
+bool lw_lower_for(Lw *lw, TlOp op);
+bool lw_lower_if(Lw *lw, TlOp op);
+bool lw_lower_while(Lw *lw, TlOp op);
+
+/* ---- lower.c */
 bool lw_block(Lw *lw, TlBlock src); /* all operations of a source block but its terminator */
 
 #endif

@@ -23,6 +23,7 @@
 
 #define TL_PY_PARTS(X)                                                                                       \
     X(ir)     /* t_ir.c: the IR builder */                                                                   \
+    X(target) /* target.c: chips, occupancy, places in Python code */                                        \
     X(dlpack) /* dlpack.c: tensor_info */                                                                    \
     X(device) /* t_device.c: Hip */                                                                          \
     X(binary) /* t_binary.c: Binary */                                                                       \
