@@ -220,7 +220,8 @@ enum {
     MODE_PLAIN,
     MODE_ODD = 1 /* rounding, denormals */,
     MODE_IDX = 2 /* GPR indexing on */,
-    MODE_CLASSES = 4
+    MODE_HW = 4 /* mfma="hw": the chip's own summation */,
+    MODE_CLASSES = 8
 };
 struct SimCode {
     TlAlloc alloc;

@@ -97,7 +97,7 @@ typedef struct SimLaunchInfo {
     uint32_t checks;           /* bits 1 << SimCheck */
     uint64_t seed;             /* 0: waves in order; else permutes the order of waves */
     uint64_t max_instructions; /* per wave, 0 = no limit; reaching it is SIM_FAULT_HANG */
-    bool mfma_hw;              /* reserved: the chip's own summation */
+    bool mfma_hw;              /* matrix and dot instructions sum as the chip does (mfma_hw.h) */
     SimFaultSink sink;
     void *sink_self;
     SimRace *race;          /* global-memory race shadow, NULL = none */
@@ -136,6 +136,7 @@ typedef struct SimWaveState {
     uint32_t v[512][64]; /* VGPRs, then AGPRs from 256 */
     uint8_t *lds;        /* lds_bytes bytes, read and written in place; may be NULL when 0 */
     uint32_t lds_bytes;
+    uint32_t mfma_hw; /* 1: as SimLaunchInfo.mfma_hw */
 } SimWaveState;
 enum { SIM_MODE_DEFAULT = 0x3f0 };
 

@@ -5,6 +5,7 @@
  * lanes wide.
  */
 #include "sim/core.h"
+#include "sim/mfma_hw.h"
 
 /* Small float formats: exponent bits, mantissa bits. */
 static const struct {
@@ -41,6 +42,7 @@ typedef struct MfmaExt {
     float lut[2][256]; /* elements of A and of B, when they are 8 bits or smaller */
     SimSrc scale[2];
     uint8_t byte[2]; /* which byte of the scale register */
+    SimHwDot hw;     /* mfma="hw" */
 } MfmaExt;
 
 /* Permutes lanes of one element row by cbsz, abid (A: block broadcast) or blgp (B: lane patterns). */
@@ -294,6 +296,94 @@ body_mfma(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
+/* ---- the chip's own summation
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* Element bits of one operand (0 = A, 1 = B) to t[e * 64 + lane], in the order of decode(). */
+static void
+raw_rows(const MfmaExt *x, const uint32_t *row, uint32_t which, uint32_t *t)
+{
+    uint32_t elems = which ? x->m.eb : x->m.ea;
+    if (x->m.type == MT_F8F6F4) {
+        float same[256]; /* the number v as bits: packed elements as they are */
+        for (uint32_t v = 0; v < 256; v++)
+            memcpy(&same[v], &v, 4);
+        canonical_rows(x, row, which ? x->m.fb : x->m.fa, same, (float *)(void *)t);
+        return;
+    }
+    uint32_t per = x->m.type == MT_FP8 ? 4 : x->m.type == MT_F16 || x->m.type == MT_BF16 ? 2 : 1;
+    uint32_t bits = 32 / per, mask = per == 1 ? ~0u : (1u << bits) - 1;
+    for (uint32_t e = 0; e < elems; e++)
+        for (uint32_t l = 0; l < 64; l++)
+            t[e * 64 + l] = (row[e / per * 64 + l] >> (e % per * bits)) & mask;
+}
+
+static void
+hw_operand(SimWave *w, const SimRec *r, uint32_t which, SimHwNum *out)
+{
+    const MfmaExt *x = r->p;
+    const SimMma *m = &x->m;
+    const IsaInst *in = &r->ext->in;
+    uint32_t t[MMA_MAXE * 64], t0[128], elems = which ? m->eb : m->ea;
+    raw_rows(x, src_row(w, r->src[which], t0), which, t);
+    if (m->type != MT_F8F6F4 && !m->sparse) {
+        if (!which && in->cbsz)
+            broadcast_a(m, in->cbsz, in->abid, t, elems);
+        if (which && in->blgp)
+            pattern_b(in->blgp, t, elems);
+    }
+    for (uint32_t i = 0; i < elems * 64; i++)
+        out[i] = sim_hw_num(&x->hw, which ? x->hw.fb : x->hw.fa, t[i]);
+    if (m->scaled) {
+        const uint32_t *s = src_row(w, x->scale[which], t0);
+        for (uint32_t i = 0; i < elems * 64; i++)
+            sim_hw_scale(&out[i], (s[i & 63] >> (8 * x->byte[which])) & 255);
+    }
+}
+
+static const SimRec *
+body_mfma_hw(SimWave *w, const SimRec *r)
+{
+    const MfmaExt *x = r->p;
+    const SimMma *m = &x->m;
+    static const uint8_t none[1] = {0};
+    SimHwNum a[MMA_MAXE * 64], b[MMA_MAXE * 64], ak[MMA_MAXK], bk[MMA_MAXK];
+    uint32_t t2[128], *d = ROW(w, r->dst), k = m->sparse ? m->k / 2u : m->k;
+    uint8_t idx[32 * 64];
+    hw_operand(w, r, 0, a);
+    hw_operand(w, r, 1, b);
+    const uint8_t *pos = none;
+    if (m->sparse) {
+        sparse_index(r, m, src_row(w, r->src[2], t2), idx);
+        pos = idx;
+    } else {
+        copy_c(w, r, m, d);
+    }
+    for (uint32_t s = 0; s < m->nseg; s++) {
+        const uint8_t *at = m->sparse ? pos + m->seg_a[s] * 64 : NULL;
+        for (uint32_t q = 0; q < k; q++)
+            ak[q] = a[(m->sparse ? m->kaoff[q] : m->koff[q]) + m->seg_a[s]];
+        for (uint32_t j = 0; j < m->n; j++) {
+            for (uint32_t q = 0; q < k; q++)
+                bk[q] = b[m->koff[at ? at[q] : q] + m->seg_b[s] + j];
+            uint32_t *c = d + m->seg_d[s] + j;
+            *c = sim_hw_dot(&x->hw, ak, bk, k, *c, w->mode);
+        }
+    }
+    return NEXT(r);
+}
+
+/* The rule of a matrix instruction; false: integers and doubles, whose default body is exact. */
+static bool
+hw_rule(const SimBuild *b, const SimMma *m, SimHwDot *h)
+{
+    static const uint8_t small[FMT_COUNT] = {SIM_HW_E4M3, SIM_HW_E5M2, SIM_HW_E2M3, SIM_HW_E3M2, SIM_HW_E2M1};
+    SimHwKnown known = sim_hw_by_name(b->code->arch, b->name, h);
+    if (m->type == MT_F8F6F4)
+        return sim_hw_rule(b->code->arch, small[m->fa], small[m->fb], SIM_HW_D_F32, SIM_HW_MATRIX, h);
+    return known == SIM_HW_HARDWARE || known == SIM_HW_ASSUMED;
+}
+
 /* ---- shapes
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -441,6 +531,11 @@ sim_build_mfma(SimBuild *b)
     }
     r->p = x;
     r->body = body_mfma;
+    if ((b->cls & MODE_HW) && m.type != MT_I8 && !f64) {
+        if (!hw_rule(b, &m, &x->hw))
+            return false;
+        r->body = body_mfma_hw;
+    }
     b->x->poison = POI_MFMA;
     b->x->mfma = &x->m;
     return true;
