@@ -66,6 +66,11 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
                  sim_check_name((SimCheck)__builtin_ctz(missing)));
         return NULL;
     }
+    const char *mfma = getenv("TILELANG_SIM_MFMA");
+    if (mfma && *mfma && strcmp(mfma, "hw") && strcmp(mfma, "default")) {
+        snprintf(why, why_size, "TILELANG_SIM_MFMA must be 'default' or 'hw', not '%.40s'", mfma);
+        return NULL;
+    }
     snprintf(why, why_size, "out of memory");
     if (!(d = calloc(1, sizeof *d)))
         return NULL;
@@ -78,6 +83,7 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->cus = o->cus ? TL_MIN(o->cus, d->chip->cus) : d->chip->cus;
     d->checks = o->checks;
     d->threads = TL_MAX(1, o->threads ? o->threads : default_threads());
+    d->mfma_hw = mfma && !strcmp(mfma, "hw");
     d->seed = env_number("TILELANG_SIM_SEED", 0);
     d->max_instructions = env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 2000000000);
     d->allow_foreign = o->allow_foreign;
@@ -336,6 +342,7 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .checks = d->checks,
         .seed = d->seed,
         .max_instructions = d->max_instructions,
+        .mfma_hw = d->mfma_hw,
         .sink = sim_reporter_sink,
     };
     memcpy(info->grid, l->grid, sizeof info->grid);

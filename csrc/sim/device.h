@@ -40,6 +40,7 @@ typedef struct SimDevice {
     uint32_t cus; /* may be fewer than the chip's */
     uint32_t checks, threads;
     uint64_t max_instructions, seed;
+    bool mfma_hw;       /* SimLaunchInfo.mfma_hw; at first TILELANG_SIM_MFMA=hw */
     bool allow_foreign; /* unregistered host pointers may be kernel arguments */
     SimMem *mem;
     pthread_mutex_t launch_lock;

@@ -249,7 +249,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     w->code = in->code;
     w->trace = sim_trace_start(in->trace, w);
     w->mode = mode_of(in->rsrc1);
-    w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
+    w->mode_cls = ((w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD) | (in->mfma_hw ? MODE_HW : MODE_PLAIN);
     w->recs = sim_code_table(in->code, w->mode_cls);
     w->rec = w->recs ? w->recs + (in->entry - in->code->base) / 4 : NULL;
     w->scc = 0;
@@ -623,7 +623,8 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         w->code = c;
         w->port = port;
         w->mode = state->mode;
-        w->mode_cls = (w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
+        w->mode_cls =
+            ((w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
         w->recs = sim_code_table(c, w->mode_cls);
         w->rec = w->recs;
         memcpy(w->s, state->s, sizeof state->s);

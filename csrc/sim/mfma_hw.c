@@ -117,12 +117,24 @@ take_type(const char **s, bool fnuz, int *fmt)
         const char *name;
         int8_t fmt, z;
     } types[] = {
-        {"xf32", SIM_HW_XF32, SIM_HW_XF32}, {"f32", SIM_HW_F32, SIM_HW_F32},    {"bf16", SIM_HW_BF16, SIM_HW_BF16},
-        {"f16", SIM_HW_F16, SIM_HW_F16},    {"f64", DOUBLE, DOUBLE},            {"f8f6f4", SIM_HW_E4M3, SIM_HW_E4M3Z},
-        {"fp8", SIM_HW_E4M3, SIM_HW_E4M3Z}, {"bf8", SIM_HW_E5M2, SIM_HW_E5M2Z}, {"iu8", INTEGER, INTEGER},
-        {"iu4", INTEGER, INTEGER},          {"i8", INTEGER, INTEGER},           {"i32", INTEGER, INTEGER},
-        {"u32", INTEGER, INTEGER},          {"i16", INTEGER, INTEGER},          {"u16", INTEGER, INTEGER},
-        {"i4", INTEGER, INTEGER},           {"u8", INTEGER, INTEGER},           {"u4", INTEGER, INTEGER},
+        {"xf32", SIM_HW_XF32, SIM_HW_XF32},
+        {"f32", SIM_HW_F32, SIM_HW_F32},
+        {"bf16", SIM_HW_BF16, SIM_HW_BF16},
+        {"f16", SIM_HW_F16, SIM_HW_F16},
+        {"f64", DOUBLE, DOUBLE},
+        {"f8f6f4", SIM_HW_E4M3, SIM_HW_E4M3Z},
+        {"fp8", SIM_HW_E4M3, SIM_HW_E4M3Z},
+        {"bf8", SIM_HW_E5M2, SIM_HW_E5M2Z},
+        {"iu8", INTEGER, INTEGER},
+        {"iu4", INTEGER, INTEGER},
+        {"i8", INTEGER, INTEGER},
+        {"i32", INTEGER, INTEGER},
+        {"u32", INTEGER, INTEGER},
+        {"i16", INTEGER, INTEGER},
+        {"u16", INTEGER, INTEGER},
+        {"i4", INTEGER, INTEGER},
+        {"u8", INTEGER, INTEGER},
+        {"u4", INTEGER, INTEGER},
     };
     for (uint32_t i = 0; i < TL_COUNT(types); i++) {
         size_t n = strlen(types[i].name);
@@ -143,10 +155,10 @@ sim_hw_by_name(IsaArch arch, const char *name, SimHwDot *h)
         const char *start;
         SimHwUse use;
     } starts[] = {
-        {"v_mfma_scale_", SIM_HW_MATRIX}, {"v_mfma_", SIM_HW_MATRIX},   {"v_smfmac_", SIM_HW_SPARSE},
-        {"v_swmmac_", SIM_HW_SPARSE},     {"v_wmma_", SIM_HW_MATRIX},   {"v_dot2acc_", SIM_HW_DOT},
-        {"v_dot2c_", SIM_HW_DOT},         {"v_dot4c_", SIM_HW_DOT},     {"v_dot8c_", SIM_HW_DOT},
-        {"v_dot2_", SIM_HW_DOT},          {"v_dot4_", SIM_HW_DOT},      {"v_dot8_", SIM_HW_DOT},
+        {"v_mfma_scale_", SIM_HW_MATRIX}, {"v_mfma_", SIM_HW_MATRIX}, {"v_smfmac_", SIM_HW_SPARSE},
+        {"v_swmmac_", SIM_HW_SPARSE},     {"v_wmma_", SIM_HW_MATRIX}, {"v_dot2acc_", SIM_HW_DOT},
+        {"v_dot2c_", SIM_HW_DOT},         {"v_dot4c_", SIM_HW_DOT},   {"v_dot8c_", SIM_HW_DOT},
+        {"v_dot2_", SIM_HW_DOT},          {"v_dot4_", SIM_HW_DOT},    {"v_dot8_", SIM_HW_DOT},
     };
     bool fnuz = arch == ISA_GFX942;
     uint32_t i = 0;
@@ -160,7 +172,7 @@ sim_hw_by_name(IsaArch arch, const char *name, SimHwDot *h)
     int d, a, b;
     if (!take_type(&s, fnuz, &d))
         return SIM_HW_NOT_MATRIX; /* v_mfma_ld_scale_b32 */
-    if (use != SIM_HW_DOT) { /* MxNxK, blocks: "_4b" */
+    if (use != SIM_HW_DOT) {      /* MxNxK, blocks: "_4b" */
         s += strspn(s, "0123456789x");
         s += *s == '_';
         size_t digits = strspn(s, "0123456789");
@@ -335,7 +347,8 @@ dot_s(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint3
 {
     bool keep_in = (mode >> 4) & 1, keep_out = (mode >> 5) & 1;
     for (uint32_t i = 0; i < k; i++) {
-        uint32_t x = keep_in ? a[i].sig : flush_signed(a[i].sig), y = keep_in ? b[i].sig : flush_signed(b[i].sig);
+        uint32_t x = keep_in ? a[i].sig : flush_signed(a[i].sig),
+                 y = keep_in ? b[i].sig : flush_signed(b[i].sig);
         if (h->mode_c && !keep_in)
             c = flush_signed(c);
         c = as_bits(__builtin_fmaf(as_float(x), as_float(y), as_float(c)));
@@ -414,7 +427,8 @@ term_of_f32(uint32_t c)
 
 /* ---- T and U ---- */
 
-/* Sum of the products of every step'th position from `from`, each cut toward zero at 2^(E - 24); *E = largest e. */
+/* Sum of the products of every step'th position from `from`, each cut toward zero at 2^(E - 24); *E = largest
+ * e. */
 static int64_t
 cut_sum(const Term *p, uint32_t from, uint32_t step, uint32_t n, int *E)
 {
@@ -614,7 +628,8 @@ sim_hw_dot(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, 
 }
 
 uint32_t
-sim_hw_dot_bits(const SimHwDot *h, const uint32_t *a, const uint32_t *b, uint32_t k, uint32_t c, uint32_t mode)
+sim_hw_dot_bits(const SimHwDot *h, const uint32_t *a, const uint32_t *b, uint32_t k, uint32_t c,
+                uint32_t mode)
 {
     SimHwNum x[128], y[128];
     k = k < 128 ? k : 128;

@@ -1,9 +1,9 @@
 /* mfma_hw.h - dot products of matrix and dot instructions as the chips themselves sum them (mfma="hw").
  *
- * One element of D: sim_hw_rule finds the arithmetic of (chip, element types, kind of instruction), sim_hw_num
- * decodes elements of A and B once, sim_hw_dot sums k products in k order and C. The caller knows the lanes: it
- * hands over a[k], b[k] of one row and one column. Integer types are exact and have no rule here. Everything is
- * integer arithmetic or single host operations in round-to-nearest; no state.
+ * One element of D: sim_hw_rule finds the arithmetic of (chip, element types, kind of instruction),
+ * sim_hw_num decodes elements of A and B once, sim_hw_dot sums k products in k order and C. The caller knows
+ * the lanes: it hands over a[k], b[k] of one row and one column. Integer types are exact and have no rule
+ * here. Everything is integer arithmetic or single host operations in round-to-nearest; no state.
  *
  * Rules: S one fused multiply-add a step; P products and sums rounded to f32 one by one, subnormals flushed;
  * T up to 8 products cut to a common exponent, C floored, one rounding; U the same with even and odd k apart;
@@ -36,7 +36,15 @@ typedef enum SimHwUse {
     SIM_HW_SPARSE,     /* smfmac, swmmac: the selected products in k order */
     SIM_HW_DOT         /* v_dot2*, v_dot4* */
 } SimHwUse;
-typedef enum SimHwRule { SIM_HW_NONE, SIM_HW_S, SIM_HW_P, SIM_HW_T, SIM_HW_U, SIM_HW_R3, SIM_HW_R4 } SimHwRule;
+typedef enum SimHwRule {
+    SIM_HW_NONE,
+    SIM_HW_S,
+    SIM_HW_P,
+    SIM_HW_T,
+    SIM_HW_U,
+    SIM_HW_R3,
+    SIM_HW_R4
+} SimHwRule;
 
 typedef struct SimHwDot {
     uint8_t rule, group; /* products of one step */
@@ -47,7 +55,8 @@ typedef struct SimHwDot {
     bool verified;       /* false: no hardware results are known; a neighbour's rule is used */
 } SimHwDot;
 
-typedef struct SimHwNum { /* value = (-1)^neg * sig * 2^(e - fraction bits); rules S and P: sig = bits of an f32 */
+typedef struct SimHwNum { /* value = (-1)^neg * sig * 2^(e - fraction bits); rules S and P: sig = bits of an
+                             f32 */
     uint32_t sig;
     int16_t e;
     uint8_t neg, cls;
@@ -70,7 +79,8 @@ SimHwNum sim_hw_num(const SimHwDot *h, SimHwFmt fmt, uint32_t bits);
 /* Multiplies by the block scale 2^(s - 127); 255 makes a NaN. */
 void sim_hw_scale(SimHwNum *x, uint32_t s);
 /* c and the result: bits of the type h->out. mode: the MODE register (denormals of S, bit 23 FP16_OVFL). */
-uint32_t sim_hw_dot(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint32_t c, uint32_t mode);
+uint32_t sim_hw_dot(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint32_t c,
+                    uint32_t mode);
 /* The same from element bits, at most 128 of them. */
 uint32_t sim_hw_dot_bits(const SimHwDot *h, const uint32_t *a, const uint32_t *b, uint32_t k, uint32_t c,
                          uint32_t mode);

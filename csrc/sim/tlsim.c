@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/mfma_hw.h"
 #include "sim/tlsim.h"
 
 static SimDevice *
@@ -56,11 +57,21 @@ tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
         d->max_instructions = value;
     else if (!strcmp(name, "seed"))
         d->seed = value;
+    else if (!strcmp(name, "mfma_hw") && value <= 1)
+        d->mfma_hw = value != 0;
     else if (!strcmp(name, "threads") && value >= 1 && value <= 1024)
         d->threads = (uint32_t)value;
     else
         return false;
     return true;
+}
+
+int32_t
+tlsim_mfma_known(const char *arch, const char *mnemonic)
+{
+    IsaArch a;
+    SimHwDot h;
+    return isa_arch_by_name(arch, &a) ? (int32_t)sim_hw_by_name(a, mnemonic, &h) : -1;
 }
 
 void

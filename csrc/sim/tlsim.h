@@ -29,8 +29,11 @@ TL_API bool tlsim_arch_available(const char *arch);
 TL_API SimDevice *tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *why,
                                       size_t n);
 TL_API void tlsim_device_destroy(SimDevice *dev);
-/* "max_instructions" (a wave), "seed" (0 = in order), "threads"; false: no such option. */
+/* "max_instructions" (a wave), "seed" (0 = in order), "threads", "mfma_hw" (0, 1); false: no such option. */
 TL_API bool tlsim_device_option(SimDevice *dev, const char *name, uint64_t value);
+/* What is known of the chip's summation in this instruction (SimHwKnown: 0 not such an instruction, 1
+ * nothing, 2 assumed, 3 hardware, 4 exact); -1: no such chip. */
+TL_API int32_t tlsim_mfma_known(const char *arch, const char *mnemonic);
 TL_API void tlsim_cancel(SimDevice *dev);
 TL_API void tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions);
 

@@ -10,7 +10,7 @@ A program that does what it must not raises :class:`SimulatorFault`; its ``repor
 from __future__ import annotations
 
 from tilelang.errors import SimulatorFault
-from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report
+from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report, mfma_rule
 from tilelang.sim._execute import execute
 from tilelang.sim._native import library_path
 from tilelang.sim._trace import Trace, TraceOptions, WaveTrace, read_trace
@@ -31,6 +31,7 @@ __all__ = [
     "execute",
     "libdir",
     "library_path",
+    "mfma_rule",
     "read_trace",
     "verify",
 ]

@@ -245,6 +245,9 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
         print("\n".join(str(r) for r in e.reports), file=sys.stderr)
         return 1
     seconds = time.perf_counter() - start
+    if stats.get("mfma_assumed"):
+        names = ", ".join(stats["mfma_assumed"])
+        print(f"note: how {opt.arch} sums in {names} is not known from hardware: assumed", file=sys.stderr)
     if opt.stats:
         show_stats(stats, seconds)
         show_lines(kernel, stats)
@@ -279,6 +282,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier")
     p.add_argument("--threads", type=int, help="host threads")
     p.add_argument("--seed", type=int, default=0, help="permutes the order of waves")
+    p.add_argument(
+        "--mfma", choices=("default", "hw"), help="matrix instructions: fused multiply-adds, or as the chip sums"
+    )
     p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
     p.add_argument("--trace", type=wave_of, metavar="WG:WAVE", help="instructions of a wave with register values")
     p.add_argument("--verify", action="store_true", help="static checks, runs nothing")
@@ -300,7 +306,7 @@ def main(argv: list[str] | None = None) -> int:
             found = verify(opt.file)
             print("\n".join(str(f) for f in found) or "no findings")
             return 1 if any(f.severity == "error" for f in found) else 0
-        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, seed=opt.seed)
+        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, seed=opt.seed, mfma=opt.mfma)
         module = dev.load(opt.file)
         if opt.list:
             show_list(module)

@@ -108,11 +108,32 @@ class DeviceMemory:
             self.free()
 
 
+def _mfma(mfma: str | None) -> str | None:
+    if mfma not in (None, "default", "hw"):
+        raise ValueError(f"mfma must be 'default' or 'hw', not {mfma!r}")
+    return mfma
+
+
+def mfma_rule(arch: str, mnemonic: str) -> str | None:
+    """What is known of the way the chip sums in this matrix or dot instruction, for ``mfma="hw"``.
+
+    "hardware": results recorded on hardware agree with the rule; "assumed": nothing is recorded, the rule of a
+    neighbouring instruction is used; "exact": integers and doubles, the default is right; "unknown": no rule, the
+    instruction is refused (or, for dot products, the default is used); None: no such instruction.
+    Raises ValueError for a chip that does not exist."""
+    known = nat.library().tlsim_mfma_known(arch.encode(), mnemonic.encode())
+    if known < 0:
+        raise ValueError(f"unknown architecture {arch!r}")
+    return (None, "unknown", "assumed", "hardware", "exact")[known]
+
+
 class Device:
     """A simulated GPU.
 
     arch: "gfx942" ...; checks: "none", "all" or names of bounds, init, race, wait, hazard, barrier; threads: host
-    threads (None: TILELANG_SIM_THREADS or all cores); seed: permutes the order of waves (0: in order).
+    threads (None: TILELANG_SIM_THREADS or all cores); seed: permutes the order of waves (0: in order); mfma: "default"
+    (matrix instructions accumulate as a chain of fused multiply-adds) or "hw" (as the chip itself sums, see
+    :func:`mfma_rule`; None: TILELANG_SIM_MFMA or default).
     Raises ValueError for an architecture or a check that is not there."""
 
     def __init__(
@@ -123,6 +144,7 @@ class Device:
         *,
         seed: int = 0,
         max_instructions: int | None = None,
+        mfma: str | None = None,
     ) -> None:
         self._handle = None
         self._lib = nat.library()
@@ -131,12 +153,15 @@ class Device:
         self.checks = tuple(nat.check_name(i) for i in range(32) if mask >> i & 1)
         if threads is not None and not 1 <= threads <= 1024:
             raise ValueError(f"threads must be 1 to 1024, not {threads}")
+        _mfma(mfma)
         why = C.create_string_buffer(512)
         self._handle = self._lib.tlsim_device_create(arch.encode(), mask, threads or 0, why, len(why))
         if not self._handle:
             raise ValueError(why.value.decode())
         if seed:
             self._lib.tlsim_device_option(self._handle, b"seed", seed)
+        self.mfma = "hw" if (os.environ.get("TILELANG_SIM_MFMA") if mfma is None else mfma) == "hw" else "default"
+        self._lib.tlsim_device_option(self._handle, b"mfma_hw", self.mfma == "hw")
         if max_instructions is not None:
             self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
         self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
@@ -315,6 +340,7 @@ class Kernel:
         args: Sequence[Any] | Mapping[int, Any] = (),
         lds_bytes: int = 0,
         trace: Any = None,
+        mfma: str | None = None,
     ) -> dict[str, Any]:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
@@ -323,10 +349,13 @@ class Kernel:
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
         trace: a path (all waves are recorded to it), workgroups (numbers or (x, y, z)) or :class:`TraceOptions`: the
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
+        mfma: "default" or "hw" for this launch (None: as the device); with "hw", ``stats["mfma_assumed"]`` names the
+        instructions that ran whose summation is not known from hardware.
         Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
         if self._module._handle is None:
             raise ValueError(f"the module of kernel {self.name} is not loaded any more")
         dev = self._module._device
+        hw = (_mfma(mfma) or dev.mfma) == "hw"
         dims = [_three(grid, "grid"), _three(block, "block")]
         if not 0 <= lds_bytes <= 0xFFFFFFFF:
             raise ValueError(f"lds_bytes must be at least 0, not {lds_bytes}")
@@ -338,6 +367,7 @@ class Kernel:
             stats, counts = nat.Stats(), (C.c_uint64 * self._info.count_words)()
             stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
             with dev._lock:  # what the device tells of its last launch belongs to this one
+                self._lib.tlsim_device_option(dev._handle, b"mfma_hw", hw)
                 status = _interruptible(
                     dev,
                     lambda: run(
@@ -364,6 +394,9 @@ class Kernel:
             message = message or f"launch failed ({status})"
             raise {_NO_MEMORY: MemoryError, _UNSUPPORTED: NotImplementedError}.get(status, ValueError)(message)
         out = self._statistics(stats, np.frombuffer(counts, np.uint64))
+        if hw:
+            names = [n for n in out["by_mnemonic"] if mfma_rule(dev.arch, n) == "assumed"]
+            out["mfma_assumed"] = sorted(names)
         return out | {"trace": record} if recorder else out
 
     def _pack(self, args: Sequence[Any] | Mapping[int, Any], temps: list) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
-from tilelang.sim._device import Report
+from tilelang.sim._device import Report, _mfma
 
 _MODE_DEFAULT = 0x3F0
 _NAMED = (106, 107, 124, 125, 126, 127)
@@ -23,6 +23,7 @@ def _mode(fields: dict[str, int] | None) -> int:
         "fp16_64_denorm": (6, 2),
         "dx10_clamp": (8, 1),
         "ieee": (9, 1),
+        "fp16_ovfl": (23, 1),
     }.items():
         if fields and name in fields:
             mask = ((1 << width) - 1) << shift
@@ -30,14 +31,17 @@ def _mode(fields: dict[str, int] | None) -> int:
     return mode
 
 
-def execute(arch: str, code: bytes, state: dict[str, Any], checks: str = "none") -> dict[str, Any]:
+def execute(
+    arch: str, code: bytes, state: dict[str, Any], checks: str = "none", *, mfma: str = "default"
+) -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
     ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number:
     hex}; a vector register has 8 digits a lane, lane 0 first; "a0", ... are accumulation registers), ``lds`` (hex
     bytes), ``mode`` ({field: value}). The result has the same keys; ``s`` and ``v`` hold all registers given and
-    all that changed. Raises SimulatorFault for an instruction that cannot run, ValueError for checks other than none
-    (a bare instruction has no program around it to check)."""
+    all that changed. mfma="hw": matrix and dot instructions sum as the chip does. Raises SimulatorFault for an
+    instruction that cannot run, ValueError for checks other than none (a bare instruction has no program around it to
+    check)."""
     if checks != "none":
         raise ValueError("the check names for bare instructions are: none")
     lib = nat.library()
@@ -50,6 +54,7 @@ def execute(arch: str, code: bytes, state: dict[str, Any], checks: str = "none")
     st.scc = int(state.get("scc", 0))
     st.m0 = int(state.get("m0", "0"), 16)
     st.mode = _mode(state.get("mode"))
+    st.mfma_hw = _mfma(mfma) == "hw"
     for num, value in state.get("s", {}).items():
         st.s[int(num)] = int(value, 16)
     for num, value in state.get("v", {}).items():

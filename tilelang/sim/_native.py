@@ -95,6 +95,7 @@ class WaveState(C.Structure):
         ("v", (C.c_uint32 * 64) * 512),
         ("lds", C.POINTER(C.c_uint8)),
         ("lds_bytes", C.c_uint32),
+        ("mfma_hw", C.c_uint32),
     ]
 
 
@@ -149,6 +150,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_report_size": (_U64,),
     "tlsim_report_text": (_U64, _P, _U32, _STR, _U64),
     "tlsim_exec_bytes": (C.c_bool, _STR, C.c_bool, _STR, _U64, _U64, C.POINTER(WaveState), C.POINTER(Fault)),
+    "tlsim_mfma_known": (C.c_int32, _STR, _STR),
     "tlsim_wave_state_size": (_U64,),
 }
 
