@@ -196,6 +196,15 @@ sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm)
     }
 }
 
+void
+sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const SimChkNumbers *after)
+{
+    if (after->dirty_seq != before->dirty_seq)
+        now->dirty_seq = after->dirty_seq;
+    if (after->wb_seq != before->wb_seq)
+        now->wb_seq = after->wb_seq;
+}
+
 static bool
 row_pending(const SimChk *c, uint32_t row)
 {

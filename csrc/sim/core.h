@@ -264,6 +264,18 @@ typedef struct SimLdsOp { /* one LDS access that may still be in flight */
     uint32_t addr[64], addr2[64];
 } SimLdsOp;
 
+/* How far the wait check has counted. */
+#define SIM_CHK_NUMBERS                                                                                      \
+    uint32_t vm_issued, vm_done;                                                                             \
+    uint32_t lds_issued, lds_done; /* in order among themselves */                                           \
+    uint32_t smem_issued, smem_done;                                                                         \
+    uint32_t dirty_seq;  /* last store that another workgroup may not see yet; 0 = none */                   \
+    uint32_t access_seq; /* last load, store or atomic */                                                    \
+    uint32_t wb_seq      /* last write-back of the L2 */
+typedef struct SimChkNumbers {
+    SIM_CHK_NUMBERS;
+} SimChkNumbers;
+
 typedef struct SimChk { /* state of the checked variant, one a wave */
     uint64_t vp[ROWS];  /* poisoned lanes of a row */
     uint32_t sp[SREGS]; /* poisoned bits of a scalar */
@@ -273,9 +285,12 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS];
     uint8_t vkind[ROWS]; /* PEND_* */
     uint32_t vpc[ROWS], spc[SREGS];
-    uint32_t vm_issued, vm_done;
-    uint32_t lds_issued, lds_done; /* in order among themselves */
-    uint32_t smem_issued, smem_done;
+    union {
+        SimChkNumbers n;
+        struct {
+            SIM_CHK_NUMBERS;
+        };
+    };
     /* wait states */
     uint32_t now;                                 /* wait states so far */
     uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
@@ -292,9 +307,6 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t nlog;
     bool flat_lds; /* the last flat instruction had lanes in LDS */
     /* ordering with other workgroups */
-    uint32_t dirty_seq;  /* last store that another workgroup may not see yet; 0 = none */
-    uint32_t access_seq; /* last load, store or atomic */
-    uint32_t wb_seq;     /* last write-back of the L2 */
     struct SimCoherent {
         uint32_t seq, n;
         uint64_t addr[64];
@@ -320,7 +332,8 @@ struct SimWave {
     SimGroup *g;
     SimMemPort *port;
     SimStats *stats;
-    SimChk *chk; /* NULL in the plain variant */
+    SimChk *chk;          /* NULL in the plain variant */
+    struct SimLate *late; /* NULL but for delivery="late" */
     uint32_t scc, mode, mode_cls;
     uint32_t index; /* in the workgroup */
     WaveStop stop;
@@ -364,6 +377,8 @@ struct SimGroup {
     /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
     uint8_t *lds_wr, *lds_rd, *lds_init;
     uint32_t sh_lo, sh_hi; /* touched part of the shadow */
+    struct SimLate *late;  /* one a wave; NULL but for delivery="late" */
+    uint64_t late_seed, late_clock;
 };
 
 static inline uint64_t
@@ -523,6 +538,8 @@ bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t
                      const uint64_t *undef);
 void sim_chk_barrier(SimGroup *g);
 void sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm);
+/* What a body that ran with the numbers `before` and left `after` has changed, in the numbers of now. */
+void sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const SimChkNumbers *after);
 void sim_chk_wave_end(SimWave *w);
 
 #endif

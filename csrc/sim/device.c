@@ -60,7 +60,12 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
         snprintf(why, why_size, "no instructions are implemented for %s yet", isa_arch_name(o->arch));
         return NULL;
     }
-    uint32_t missing = o->checks & ~sim_checks_available();
+    const char *delivery = getenv("TILELANG_SIM_DELIVERY");
+    if (delivery && *delivery && strcmp(delivery, "late") && strcmp(delivery, "now")) {
+        snprintf(why, why_size, "TILELANG_SIM_DELIVERY must be now or late, not '%s'", delivery);
+        return NULL;
+    }
+    uint32_t missing = o->checks & ~SIM_CHECK_STRICT & ~sim_checks_available();
     if (missing) {
         snprintf(why, why_size, "the check '%s' is not implemented yet",
                  sim_check_name((SimCheck)__builtin_ctz(missing)));
@@ -81,10 +86,12 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     tl_arena_init(&d->arena, NULL);
     d->chip = sim_chip(o->arch);
     d->cus = o->cus ? TL_MIN(o->cus, d->chip->cus) : d->chip->cus;
-    d->checks = o->checks;
+    d->strict = (o->checks & SIM_CHECK_STRICT) != 0;
+    d->checks = (o->checks & ~SIM_CHECK_STRICT) | (d->strict ? 1u << SIM_CHECK_BARRIER : 0);
     d->threads = TL_MAX(1, o->threads ? o->threads : default_threads());
     d->mfma_hw = mfma && !strcmp(mfma, "hw");
     d->seed = env_number("TILELANG_SIM_SEED", 0);
+    d->late = delivery && !strcmp(delivery, "late");
     d->max_instructions = env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 2000000000);
     d->allow_foreign = o->allow_foreign;
     d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);
@@ -341,6 +348,8 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .scratch_bytes = k->private_size,
         .checks = d->checks,
         .seed = d->seed,
+        .late = d->late,
+        .strict = d->strict,
         .max_instructions = d->max_instructions,
         .mfma_hw = d->mfma_hw,
         .sink = sim_reporter_sink,
@@ -362,6 +371,10 @@ launch_locked(SimDevice *d, const SimLaunch *l)
         return st;
     if (!fill_kernarg(d, l))
         return refuse(d, SIM_NO_MEMORY, "out of memory");
+    if (d->late && l->trace)
+        return refuse(d, SIM_UNSUPPORTED,
+                      "a trace of late delivery is not there: the record would name the wrong "
+                      "instructions");
     fill_packet(d, l);
     make_info(d, l, &info);
     if (!(info.code = sim_image_code(k->image, k->wave64, &why)))

@@ -41,6 +41,7 @@ typedef struct SimDevice {
     uint32_t checks, threads;
     uint64_t max_instructions, seed;
     bool mfma_hw;       /* SimLaunchInfo.mfma_hw; at first TILELANG_SIM_MFMA=hw */
+    bool late, strict;  /* delivery="late"; barriers by PC */
     bool allow_foreign; /* unregistered host pointers may be kernel arguments */
     SimMem *mem;
     pthread_mutex_t launch_lock;
@@ -60,7 +61,7 @@ typedef struct SimDevice {
 
 typedef struct SimDeviceOptions {
     IsaArch arch;
-    uint32_t checks;
+    uint32_t checks;  /* bits 1 << SimCheck, SIM_CHECK_STRICT */
     uint32_t threads; /* 0: TILELANG_SIM_THREADS or the number of cores */
     uint32_t cus;     /* 0: all of the chip */
     bool allow_foreign;

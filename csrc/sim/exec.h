@@ -30,6 +30,8 @@ typedef enum SimCheck { /* bit numbers of SimLaunchInfo.checks; those after SIM_
                         SIM_FAULT_HANG,      /* instruction limit reached */
                         SIM_FAULT_OOM        /* the simulator could not allocate */
 } SimCheck;
+/* Not a check but a rule of "barrier", in the mask of a device: all waves that meet must be at one PC. */
+#define SIM_CHECK_STRICT (1u << 31)
 uint32_t sim_checks_available(void);    /* bit mask of the checks that are implemented */
 const char *sim_check_name(SimCheck c); /* "bounds", ... */
 
@@ -95,9 +97,11 @@ typedef struct SimLaunchInfo {
     uint32_t lds_bytes;        /* static + dynamic */
     uint32_t scratch_bytes;    /* per lane */
     uint32_t checks;           /* bits 1 << SimCheck */
-    uint64_t seed;             /* 0: waves in order; else permutes the order of waves */
+    uint64_t seed;             /* 0: waves in order; else permutes the order of waves, and what late does */
     uint64_t max_instructions; /* per wave, 0 = no limit; reaching it is SIM_FAULT_HANG */
     bool mfma_hw;              /* matrix and dot instructions sum as the chip does (mfma_hw.h) */
+    bool late;                 /* results land as late as the waits allow (late.h); seed picks when */
+    bool strict;               /* check "barrier": all waves at one barrier must be at one PC */
     SimFaultSink sink;
     void *sink_self;
     SimRace *race;          /* global-memory race shadow, NULL = none */
@@ -137,6 +141,8 @@ typedef struct SimWaveState {
     uint8_t *lds;        /* lds_bytes bytes, read and written in place; may be NULL when 0 */
     uint32_t lds_bytes;
     uint32_t mfma_hw; /* 1: as SimLaunchInfo.mfma_hw */
+    uint32_t late;    /* 1: delivery="late" with this seed */
+    uint64_t seed;
 } SimWaveState;
 enum { SIM_MODE_DEFAULT = 0x3f0 };
 

@@ -2,6 +2,7 @@
  * on given bytes for tests.
  */
 #include "sim/core.h"
+#include "sim/late.h"
 #include "sim/trace.h"
 
 static void *
@@ -96,7 +97,8 @@ sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
     uint32_t lane_bytes =
         dynamic ? TL_MAX(info->scratch_bytes, (uint32_t)STACK_DEFAULT) : info->scratch_bytes;
     g->scratch_wave = (uint64_t)round_up(lane_bytes, 16) * LANES;
-    bool ok = n && alloc_waves(g, n) && alloc_lds(g, info->lds_bytes);
+    bool ok = n && alloc_waves(g, n) && alloc_lds(g, info->lds_bytes) &&
+              (!info->late || sim_late_open(g, info->seed));
     if (ok && g->scratch_wave) {
         g->scratch = galloc(&g->alloc, g->scratch_wave * n);
         ok = g->scratch != NULL;
@@ -118,6 +120,7 @@ sim_group_free(SimGroup *g)
     if (!g)
         return;
     TlAlloc a = g->alloc;
+    sim_late_close(g);
     for (uint32_t i = 0; g->waves && i < g->nwaves; i++)
         sim_race_wave_end(&g->waves[i].race);
     gfree(&a, g->waves, sizeof(SimWave) * g->nwaves);
@@ -267,6 +270,8 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
         w->stop = ST_END;
     if (w->chk)
         sim_chk_reset(w);
+    if (w->late)
+        sim_late_reset(w);
     init_sgprs(g, w);
     uint32_t ids = (in->rsrc2 >> 11) & 3;
     for (uint32_t l = 0; l < LANES; l++) {
@@ -377,7 +382,8 @@ run_traced(SimWave *w, uint64_t budget)
 static uint64_t
 run_wave(SimWave *w, uint64_t budget)
 {
-    uint64_t n = w->trace   ? run_traced(w, budget)
+    uint64_t n = w->late    ? sim_late_run(w, budget)
+                 : w->trace ? run_traced(w, budget)
                  : w->chk   ? run_checked(w, budget)
                  : w->stats ? run_counting(w, budget)
                             : run_plain(w, budget);
@@ -389,9 +395,36 @@ run_wave(SimWave *w, uint64_t budget)
 
 enum { MAX_WAVES = 32 };
 
-static void
+/* The strict rule: all waves that meet wait at one and the same instruction. */
+static bool
+same_barrier(SimGroup *g)
+{
+    const SimWave *first = NULL;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        if (w->stop != ST_BARRIER)
+            continue;
+        if (!first)
+            first = w;
+        if (w->rec == first->rec ||
+            (w->recs != first->recs && rec_pc(w, w->rec) == rec_pc(first, first->rec)))
+            continue;
+        const SimRec *here = w->rec;
+        if (!sim_fault(w, here - 1, SIM_CHECK_BARRIER, false, 0, 0, first->index,
+                       rec_pc(first, first->rec - 1),
+                       "meets wave %u at another barrier instruction (rule: strict)", first->index))
+            return false;
+        w->rec = here;
+    }
+    return true;
+}
+
+/* false: the strict rule ended the group. */
+static bool
 release_barrier(SimGroup *g)
 {
+    if (g->info->strict && (g->checks >> SIM_CHECK_BARRIER & 1) && !same_barrier(g))
+        return false;
     if (g->chk)
         sim_chk_barrier(g);
     if (g->info->race && g->nwaves <= MAX_WAVES) {
@@ -408,6 +441,7 @@ release_barrier(SimGroup *g)
         if (w->stop == ST_BARRIER)
             w->stop = ST_RUN;
     }
+    return true;
 }
 
 /* All live waves at the barrier? Reports waves that ended while others wait, when asked. */
@@ -474,10 +508,11 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
             runnable += g->waves[i].stop == ST_RUN;
         }
         if (!live)
-            return SIM_RUN_DONE;
+            break;
         if (!runnable) {
             if (barrier_met(g)) {
-                release_barrier(g);
+                if (!release_barrier(g))
+                    return SIM_RUN_FAULT;
                 continue;
             }
             return SIM_RUN_YIELD; /* some sleep, the others wait for them */
@@ -487,11 +522,14 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
             g->cur = next_wave(g);
             continue;
         }
-        uint64_t slice = TL_MIN(budget - used, (uint64_t)WAVE_SLICE);
-        used += run_wave(w, slice) + 1;
+        uint64_t slice = TL_MIN(budget - used, (uint64_t)WAVE_SLICE), ran;
+        if (g->late)
+            slice = sim_late_slice(g, slice);
+        ran = run_wave(w, slice) + 1;
+        used += ran;
         if (w->stop == ST_END && w->chk)
             sim_chk_wave_end(w);
-        if (g->ended || w->stop == ST_FAULT)
+        if (g->ended || w->stop == ST_FAULT || (g->late && !sim_late_between(g, ran)))
             return SIM_RUN_FAULT;
         if (limit && w->icount > limit && w->stop == ST_RUN) {
             report_waiters(g, w);
@@ -505,7 +543,7 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
     for (uint32_t i = 0; i < g->nwaves; i++)
         if (g->waves[i].stop != ST_END)
             return SIM_RUN_YIELD;
-    return SIM_RUN_DONE;
+    return g->late && !sim_late_drain(g) ? SIM_RUN_FAULT : SIM_RUN_DONE;
 }
 
 /* ---- faults
@@ -637,9 +675,18 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         if (state->lds_bytes)
             memcpy(g.lds, state->lds, state->lds_bytes);
         w->stop = w->recs ? ST_RUN : ST_FAULT;
-        if (w->recs)
-            run_plain(w, max_instructions ? max_instructions : 1000000);
-        ok = w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP;
+        uint64_t most = max_instructions ? max_instructions : 1000000;
+        if (state->late && w->recs && (ok = sim_late_open(&g, state->seed))) {
+            sim_late_reset(w);
+            sim_late_run(w, most);
+            if (w->stop != ST_FAULT)
+                sim_late_drain(&g);
+        } else if (w->recs && !state->late) {
+            run_plain(w, most);
+        }
+        if (!ok)
+            fault->check = SIM_FAULT_OOM;
+        ok = ok && (w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP);
         memcpy(state->s, w->s, sizeof state->s);
         memcpy(state->v, w->v, wave_reg_bytes());
         state->vcc = get64(w->s + S_VCC);
@@ -650,6 +697,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         if (state->lds_bytes)
             memcpy(state->lds, g.lds, state->lds_bytes);
     }
+    sim_late_close(&g);
     gfree(&g.alloc, g.waves, sizeof(SimWave));
     gfree(&g.alloc, g.regs, wave_reg_bytes());
     gfree(&g.alloc, g.lds, g.lds_bytes + 64u);

@@ -42,6 +42,10 @@ parse_checks(const char *s, uint32_t *mask)
             *mask |= sim_checks_available();
             continue;
         }
+        if (!strcmp(tok, "strict")) {
+            *mask |= SIM_CHECK_STRICT;
+            continue;
+        }
         uint32_t i = 0;
         while (i < SIM_CHECK_COUNT &&
                (strcmp(tok, sim_check_name((SimCheck)i)) || !(sim_checks_available() >> i & 1)))

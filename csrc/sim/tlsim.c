@@ -59,6 +59,8 @@ tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
         d->seed = value;
     else if (!strcmp(name, "mfma_hw") && value <= 1)
         d->mfma_hw = value != 0;
+    else if (!strcmp(name, "late") && value <= 1)
+        d->late = value;
     else if (!strcmp(name, "threads") && value >= 1 && value <= 1024)
         d->threads = (uint32_t)value;
     else
@@ -72,6 +74,13 @@ tlsim_mfma_known(const char *arch, const char *mnemonic)
     IsaArch a;
     SimHwDot h;
     return isa_arch_by_name(arch, &a) ? (int32_t)sim_hw_by_name(a, mnemonic, &h) : -1;
+}
+
+uint64_t
+tlsim_device_option_value(SimDevice *dev, const char *name)
+{
+    SimDevice *d = pick(dev);
+    return !d ? 0 : !strcmp(name, "seed") ? d->seed : !strcmp(name, "late") ? d->late : 0;
 }
 
 void

@@ -29,7 +29,9 @@ TL_API bool tlsim_arch_available(const char *arch);
 TL_API SimDevice *tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *why,
                                       size_t n);
 TL_API void tlsim_device_destroy(SimDevice *dev);
-/* "max_instructions" (a wave), "seed" (0 = in order), "threads", "mfma_hw" (0, 1); false: no such option. */
+TL_API uint64_t tlsim_device_option_value(SimDevice *dev, const char *name); /* of "seed", "late" */
+/* "max_instructions" (a wave), "seed" (0 = in order), "threads", "mfma_hw", "late" (0, 1); false: no such
+ * option. */
 TL_API bool tlsim_device_option(SimDevice *dev, const char *name, uint64_t value);
 /* What is known of the chip's summation in this instruction (SimHwKnown: 0 not such an instruction, 1
  * nothing, 2 assumed, 3 hardware, 4 exact); -1: no such chip. */

@@ -279,11 +279,14 @@ def parser() -> argparse.ArgumentParser:
         "--arg", action="append", default=[], help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null"
     )
     p.add_argument("--arch", default="gfx942", help="the simulated chip")
-    p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier")
+    p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier,strict")
     p.add_argument("--threads", type=int, help="host threads")
-    p.add_argument("--seed", type=int, default=0, help="permutes the order of waves")
     p.add_argument(
         "--mfma", choices=("default", "hw"), help="matrix instructions: fused multiply-adds, or as the chip sums"
+    )
+    p.add_argument("--seed", type=int, default=0, help="permutes the order of waves, and what --delivery late does")
+    p.add_argument(
+        "--delivery", choices=["now", "late"], help="late: memory results land as late as the waits allow, by the seed"
     )
     p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
     p.add_argument("--trace", type=wave_of, metavar="WG:WAVE", help="instructions of a wave with register values")
@@ -306,7 +309,8 @@ def main(argv: list[str] | None = None) -> int:
             found = verify(opt.file)
             print("\n".join(str(f) for f in found) or "no findings")
             return 1 if any(f.severity == "error" for f in found) else 0
-        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, seed=opt.seed, mfma=opt.mfma)
+        how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
+        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
         module = dev.load(opt.file)
         if opt.list:
             show_list(module)

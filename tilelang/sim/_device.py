@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as C
 import os
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,10 +131,12 @@ def mfma_rule(arch: str, mnemonic: str) -> str | None:
 class Device:
     """A simulated GPU.
 
-    arch: "gfx942" ...; checks: "none", "all" or names of bounds, init, race, wait, hazard, barrier; threads: host
-    threads (None: TILELANG_SIM_THREADS or all cores); seed: permutes the order of waves (0: in order); mfma: "default"
-    (matrix instructions accumulate as a chain of fused multiply-adds) or "hw" (as the chip itself sums, see
-    :func:`mfma_rule`; None: TILELANG_SIM_MFMA or default).
+    arch: "gfx942" ...; checks: "none", "all" or names of bounds, init, race, wait, hazard, barrier, and "strict" (all
+    waves meet at one barrier instruction); threads: host threads (None: TILELANG_SIM_THREADS or all cores); seed:
+    permutes the order of waves (0: in order); delivery: "now", or "late": results of memory operations land as late as
+    the program's waits allow, or earlier where the seed says (None: TILELANG_SIM_DELIVERY); mfma: "default" (matrix
+    instructions accumulate as a chain of fused multiply-adds) or "hw" (as the chip itself sums, see :func:`mfma_rule`;
+    None: TILELANG_SIM_MFMA or default).
     Raises ValueError for an architecture or a check that is not there."""
 
     def __init__(
@@ -143,11 +146,14 @@ class Device:
         threads: int | None = None,
         *,
         seed: int = 0,
+        delivery: str | None = None,
         max_instructions: int | None = None,
         mfma: str | None = None,
     ) -> None:
         self._handle = None
         self._lib = nat.library()
+        self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
+        self._lock = threading.Lock()
         self.arch = arch
         mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
         self.checks = tuple(nat.check_name(i) for i in range(32) if mask >> i & 1)
@@ -159,13 +165,31 @@ class Device:
         if not self._handle:
             raise ValueError(why.value.decode())
         if seed:
-            self._lib.tlsim_device_option(self._handle, b"seed", seed)
+            self._set(b"seed", _seed(seed))
+        if delivery is not None:
+            self._set(b"late", _late(delivery))
         self.mfma = "hw" if (os.environ.get("TILELANG_SIM_MFMA") if mfma is None else mfma) == "hw" else "default"
         self._lib.tlsim_device_option(self._handle, b"mfma_hw", self.mfma == "hw")
         if max_instructions is not None:
             self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
-        self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
-        self._lock = threading.Lock()
+
+    def _set(self, name: bytes, value: int) -> None:
+        self._lib.tlsim_device_option(self._handle, name, value)
+
+    @contextlib.contextmanager
+    def _options(self, delivery: str | None, seed: int | None) -> Iterator[None]:
+        """Other values of delivery and seed for one launch."""
+        new = ([(b"late", _late(delivery))] if delivery is not None else []) + (
+            [(b"seed", _seed(seed))] if seed is not None else []
+        )
+        old = [(name, self._lib.tlsim_device_option_value(self._handle, name)) for name, _ in new]
+        try:
+            for name, value in new:
+                self._set(name, value)
+            yield
+        finally:
+            for name, value in old:
+                self._set(name, value)
 
     def empty(self, nbytes: int) -> DeviceMemory:
         """Device memory of nbytes bytes, contents undefined."""
@@ -226,6 +250,18 @@ class Device:
             self._lib.tlsim_report_text(self._handle, i, text, len(text))
             out.append(_report(raw, text.value.decode(errors="replace").rstrip("\n")))
         return out
+
+
+def _late(delivery: str) -> int:
+    if delivery not in ("now", "late"):
+        raise ValueError(f'delivery must be "now" or "late", not {delivery!r}')
+    return int(delivery == "late")
+
+
+def _seed(seed: int) -> int:
+    if not 0 <= seed < 1 << 64:
+        raise ValueError(f"seed must be 0 to 2**64 - 1, not {seed}")
+    return seed
 
 
 def _line(file: bytes, line: int) -> str | None:
@@ -341,6 +377,9 @@ class Kernel:
         lds_bytes: int = 0,
         trace: Any = None,
         mfma: str | None = None,
+        *,
+        delivery: str | None = None,
+        seed: int | None = None,
     ) -> dict[str, Any]:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
@@ -351,6 +390,7 @@ class Kernel:
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
         mfma: "default" or "hw" for this launch (None: as the device); with "hw", ``stats["mfma_assumed"]`` names the
         instructions that ran whose summation is not known from hardware.
+        delivery ("now", "late") and seed: as of the device, for this launch (not with trace).
         Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
         if self._module._handle is None:
             raise ValueError(f"the module of kernel {self.name} is not loaded any more")
@@ -366,7 +406,8 @@ class Kernel:
             packed = self._pack(args, temps)
             stats, counts = nat.Stats(), (C.c_uint64 * self._info.count_words)()
             stats.pc_counts = C.cast(counts, C.POINTER(C.c_uint64))
-            with dev._lock:  # what the device tells of its last launch belongs to this one
+            # what the device tells of its last launch belongs to this one
+            with dev._lock, dev._options(delivery, seed):
                 self._lib.tlsim_device_option(dev._handle, b"mfma_hw", hw)
                 status = _interruptible(
                     dev,

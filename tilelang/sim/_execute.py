@@ -7,7 +7,7 @@ from typing import Any
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
-from tilelang.sim._device import Report, _mfma
+from tilelang.sim._device import Report, _late, _mfma, _seed
 
 _MODE_DEFAULT = 0x3F0
 _NAMED = (106, 107, 124, 125, 126, 127)
@@ -32,16 +32,23 @@ def _mode(fields: dict[str, int] | None) -> int:
 
 
 def execute(
-    arch: str, code: bytes, state: dict[str, Any], checks: str = "none", *, mfma: str = "default"
+    arch: str,
+    code: bytes,
+    state: dict[str, Any],
+    checks: str = "none",
+    *,
+    mfma: str = "default",
+    delivery: str = "now",
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
     ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number:
     hex}; a vector register has 8 digits a lane, lane 0 first; "a0", ... are accumulation registers), ``lds`` (hex
     bytes), ``mode`` ({field: value}). The result has the same keys; ``s`` and ``v`` hold all registers given and
-    all that changed. mfma="hw": matrix and dot instructions sum as the chip does. Raises SimulatorFault for an
-    instruction that cannot run, ValueError for checks other than none (a bare instruction has no program around it to
-    check)."""
+    all that changed. mfma="hw": matrix and dot instructions sum as the chip does. ``delivery="late"``: what memory instructions do happens as late as the waits in ``code`` allow
+    (all of it by the end), or earlier where ``seed`` says. Raises SimulatorFault for an instruction that cannot run,
+    ValueError for checks other than none (a bare instruction has no program around it to check)."""
     if checks != "none":
         raise ValueError("the check names for bare instructions are: none")
     lib = nat.library()
@@ -55,6 +62,7 @@ def execute(
     st.m0 = int(state.get("m0", "0"), 16)
     st.mode = _mode(state.get("mode"))
     st.mfma_hw = _mfma(mfma) == "hw"
+    st.late, st.seed = _late(delivery), _seed(seed)
     for num, value in state.get("s", {}).items():
         st.s[int(num)] = int(value, 16)
     for num, value in state.get("v", {}).items():

@@ -96,6 +96,8 @@ class WaveState(C.Structure):
         ("lds", C.POINTER(C.c_uint8)),
         ("lds_bytes", C.c_uint32),
         ("mfma_hw", C.c_uint32),
+        ("late", C.c_uint32),
+        ("seed", C.c_uint64),
     ]
 
 
@@ -124,6 +126,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_device_create": (_P, _STR, _U32, _U32, _STR, _SIZE),
     "tlsim_device_destroy": (None, _P),
     "tlsim_device_option": (C.c_bool, _P, _STR, _U64),
+    "tlsim_device_option_value": (C.c_uint64, _P, _STR),
     "tlsim_cancel": (None, _P),
     "tlsim_counters": (None, _P, C.POINTER(_U64), C.POINTER(_U64)),
     "tlsim_progress": (None, _P, C.POINTER(_U64), C.POINTER(_U64)),
@@ -178,7 +181,8 @@ def library() -> C.CDLL:
 
 
 def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
-    """Bit mask of check names; "none", "all", one name or a sequence of names.
+    """Bit mask of check names; "none", "all", one name or a sequence of names, "strict" among them: the check
+    "barrier" with the rule that all waves of a workgroup meet at one and the same barrier instruction.
 
     "all" means every check that is implemented. Raises ``ValueError`` for a name that does not exist or whose check is
     not implemented, naming those there are."""
@@ -195,11 +199,15 @@ def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
         return 0
     if checks == "all":
         return available
+    strict = 1 << 31
     wanted = [checks] if isinstance(checks, str) else list(checks)
     if len(wanted) == 1 and isinstance(wanted[0], str) and "," in wanted[0]:
         wanted = [w.strip() for w in wanted[0].split(",")]
     mask = 0
     for name in wanted:
+        if name in ("all", "strict", "none"):
+            mask |= {"all": available, "strict": strict | 1 << names["barrier"], "none": 0}[name]
+            continue
         if name not in there:
             what = "is not implemented yet" if name in names and names[name] < 6 else "does not exist"
             raise ValueError(f"the check {name!r} {what}; there are: {', '.join(there)}")
@@ -208,6 +216,8 @@ def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
 
 
 def check_name(check: int) -> str:
-    """Name of a ``SimCheck`` value."""
+    """Name of a ``SimCheck`` value, or "strict"."""
+    if check == 31:
+        return "strict"
     raw = library().tlsim_check_name(check)
     return raw.decode() if raw is not None else f"check {check}"

@@ -1,0 +1,557 @@
+/* late.c - delivery="late" (contract in late.h). Which counter an operation counts in and what a wait asks is
+ * the table of isa/counters.h. Missing wait states give the old value too: check_hazard.c names the
+ * registers, this file keeps what they held.
+ */
+#include "sim/late.h"
+#include "isa/counters.h"
+#include "sim/check.h"
+
+enum { MAX_ROWS = 16, MAX_SCALARS = 24 };
+
+typedef struct LateOp { /* one memory operation under way */
+    struct LateOp *next;
+    const SimRec *rec;
+    uint64_t exec, due; /* due: clock of the group at which it lands by itself */
+    uint8_t counts;     /* counters that still count it */
+    uint8_t needs;      /* of these: the ones its effect waits for */
+    uint8_t nrow, nscalar;
+    SimChkNumbers numbers; /* the wait check's numbers at issue */
+    uint16_t row[MAX_ROWS];
+    uint8_t scalar[MAX_SCALARS];
+    uint32_t svalue[MAX_SCALARS], sp[MAX_SCALARS];
+    uint64_t vp[MAX_ROWS];
+    uint32_t data[MAX_ROWS][LANES];
+} LateOp;
+
+struct SimLate {
+    LateOp *head, **tail, *spare;
+    uint32_t n[ISA_CNT_COUNT]; /* under way, by counter */
+    uint64_t rng;
+    uint32_t chance; /* of 2^32: that something lands after an instruction */
+    uint32_t life;   /* longest stay, in instructions of the group */
+    bool rubbish;
+    uint32_t *old; /* what each row held before its last write, [ROWS * LANES]; NULL: hazards are off */
+    uint32_t olds[128];
+};
+
+static uint64_t
+draw(uint64_t *rng)
+{
+    uint64_t x = *rng;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return *rng = x;
+}
+
+/* ---- life of the state
+ * -------------------------------------------------------------------------------------------------- */
+
+bool
+sim_late_open(SimGroup *g, uint64_t seed)
+{
+    size_t n = sizeof(SimLate) * g->nwaves;
+    if (!(g->late = g->alloc.realloc(g->alloc.self, NULL, 0, n)))
+        return false;
+    memset(g->late, 0, n);
+    g->late_seed = seed;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimLate *t = &g->late[i];
+        t->tail = &t->head;
+        g->waves[i].late = t;
+        if (!(g->checks >> SIM_CHECK_HAZARD & 1))
+            continue;
+        t->old = g->alloc.realloc(g->alloc.self, NULL, 0, sizeof(uint32_t) * ROWS * LANES);
+        if (!t->old)
+            return false;
+        memset(t->old, 0, sizeof(uint32_t) * ROWS * LANES);
+    }
+    return true;
+}
+
+static void
+forget(SimLate *t)
+{
+    *t->tail = t->spare; /* all ops to the spare list */
+    t->spare = t->head;
+    t->head = NULL;
+    t->tail = &t->head;
+    memset(t->n, 0, sizeof t->n);
+}
+
+void
+sim_late_close(SimGroup *g)
+{
+    for (uint32_t i = 0; g->late && i < g->nwaves; i++) {
+        SimLate *t = &g->late[i];
+        if (!t->tail)
+            continue;
+        forget(t);
+        while (t->spare) {
+            LateOp *op = t->spare;
+            t->spare = op->next;
+            g->alloc.realloc(g->alloc.self, op, sizeof *op, 0);
+        }
+        if (t->old)
+            g->alloc.realloc(g->alloc.self, t->old, sizeof(uint32_t) * ROWS * LANES, 0);
+    }
+    if (g->late)
+        g->alloc.realloc(g->alloc.self, g->late, sizeof(SimLate) * g->nwaves, 0);
+    g->late = NULL;
+}
+
+void
+sim_late_reset(SimWave *w)
+{
+    static const uint32_t chance[4] = {0, 1u << 24, 1u << 28, 1u << 30},
+                          life[4] = {1 << 16, 1 << 14, 1 << 10, 64};
+    SimGroup *g = w->g;
+    SimLate *t = w->late;
+    forget(t);
+    uint64_t x = g->late_seed * UINT64_C(0x9e3779b97f4a7c15) + (g->linear << 8 | w->index);
+    x = (x ^ (x >> 31)) * UINT64_C(0xbf58476d1ce4e5b9);
+    t->rng = (x ^ (x >> 29)) * UINT64_C(0x94d049bb133111eb) | 1;
+    uint64_t mood = g->late_seed ? draw(&t->rng) >> 33 : 0;
+    t->chance = chance[mood & 3];
+    t->life = life[mood >> 2 & 3];
+    t->rubbish = mood >> 4 & 1;
+    if (!w->index)
+        g->late_clock = 0;
+}
+
+/* ---- carrying out
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+in_ranges(const SimRange *g, uint32_t n, uint32_t reg)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (reg - g[i].start < g[i].n)
+            return true;
+    return false;
+}
+
+static void
+blend_row(uint32_t *row, const uint32_t *other, uint64_t keep)
+{
+    for (uint32_t l = 0; l < LANES; l++)
+        if (!(keep >> l & 1))
+            row[l] = other[l];
+}
+
+typedef struct Kept { /* registers of the wave while an operation runs on its own */
+    uint32_t row[MAX_ROWS][LANES], scalar[MAX_SCALARS], sp[MAX_SCALARS];
+    uint64_t vp[MAX_ROWS], exec;
+    SimChkNumbers numbers;
+    const SimRec *rec;
+    WaveStop stop;
+} Kept;
+
+static void
+put_operands(SimWave *w, const LateOp *op, Kept *k)
+{
+    SimChk *c = w->chk;
+    k->exec = EXEC(w);
+    k->rec = w->rec;
+    k->stop = w->stop;
+    for (uint32_t i = 0; i < op->nrow; i++) {
+        uint32_t *row = ROW(w, op->row[i]);
+        memcpy(k->row[i], row, sizeof k->row[i]);
+        memcpy(row, op->data[i], sizeof op->data[i]);
+        if (c) {
+            k->vp[i] = c->vp[op->row[i]];
+            set_vp(c, op->row[i], op->vp[i]);
+        }
+    }
+    for (uint32_t i = 0; i < op->nscalar; i++) {
+        k->scalar[i] = w->s[op->scalar[i]];
+        w->s[op->scalar[i]] = op->svalue[i];
+        if (c) {
+            k->sp[i] = c->sp[op->scalar[i]];
+            set_sp(c, op->scalar[i], op->sp[i]);
+        }
+    }
+    SET_EXEC(w, op->exec);
+    if (c) {
+        k->numbers = c->n;
+        c->n = op->numbers;
+    }
+    w->stop = ST_RUN;
+}
+
+/* The wave's registers again, but for what the operation has written. */
+static void
+take_operands(SimWave *w, const LateOp *op, const Kept *k)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = op->rec->ext;
+    SET_EXEC(w, k->exec);
+    for (uint32_t i = 0; i < op->nrow; i++) {
+        uint32_t r = op->row[i];
+        bool dst = in_ranges(x->vwrite, x->nvwrite, r);
+        if (dst)
+            blend_row(ROW(w, r), k->row[i], op->exec);
+        else
+            memcpy(ROW(w, r), k->row[i], sizeof k->row[i]);
+        if (c)
+            set_vp(c, r, dst ? (c->vp[r] & op->exec) | (k->vp[i] & ~op->exec) : k->vp[i]);
+    }
+    for (uint32_t i = 0; i < op->nscalar; i++) {
+        if (in_ranges(x->swrite, x->nswrite, op->scalar[i]))
+            continue;
+        w->s[op->scalar[i]] = k->scalar[i];
+        if (c)
+            set_sp(c, op->scalar[i], k->sp[i]);
+    }
+    if (c) {
+        SimChkNumbers now = k->numbers;
+        sim_chk_numbers_merge(&now, &op->numbers, &c->n);
+        c->n = now;
+    }
+}
+
+/* false: a fault ended the group. */
+static bool
+carry_out(SimWave *w, const LateOp *op)
+{
+    Kept k;
+    put_operands(w, op, &k);
+    const SimRec *next = op->rec->body(w, op->rec);
+    take_operands(w, op, &k);
+    if (!next && w->stop == ST_FAULT)
+        return false;
+    w->stop = k.stop;
+    w->rec = k.rec;
+    return true;
+}
+
+/* The operation at *at is complete for counter c. */
+static bool
+complete(SimWave *w, LateOp **at, uint32_t c)
+{
+    SimLate *t = w->late;
+    LateOp *op = *at;
+    uint8_t bit = (uint8_t)(1u << c);
+    bool go = true;
+    t->n[c]--;
+    op->counts &= (uint8_t)~bit;
+    if (op->needs & bit) {
+        op->needs &= (uint8_t)~bit;
+        go = op->needs || carry_out(w, op);
+    }
+    if (!op->counts) {
+        *at = op->next;
+        if (!op->next)
+            t->tail = at;
+        op->next = t->spare;
+        t->spare = op;
+    }
+    return go;
+}
+
+/* One operation of counter c completes: the oldest, or any where there is no order. */
+static bool
+one_lands(SimWave *w, uint32_t c)
+{
+    SimLate *t = w->late;
+    uint32_t skip = isa_counter_in_order((IsaCounter)c) ? 0 : (uint32_t)(draw(&t->rng) >> 33) % t->n[c];
+    for (LateOp **at = &t->head; *at; at = &(*at)->next)
+        if (((*at)->counts >> c & 1) && skip-- == 0)
+            return complete(w, at, c);
+    t->n[c] = 0; /* never comes here: n counts the list */
+    return true;
+}
+
+/* At most `limit` of counter c and those counted with it stay. */
+static bool
+leave(SimWave *w, uint32_t c, uint32_t limit)
+{
+    SimLate *t = w->late;
+    uint32_t all = isa_counters_joined(w->code->arch, (IsaCounter)c);
+    for (;;) {
+        uint32_t sum = 0, pick = 0, seen = 0;
+        for (uint32_t m = all; m; m &= m - 1) {
+            uint32_t q = (uint32_t)__builtin_ctz(m);
+            sum += t->n[q];
+            if (t->n[q] && (!seen++ || draw(&t->rng) >> 62)) /* mostly the one without order */
+                pick = q;
+        }
+        if (sum <= limit)
+            return true;
+        if (!one_lands(w, pick))
+            return false;
+    }
+}
+
+static bool
+wait_for(SimWave *w, const uint16_t *limit)
+{
+    for (uint32_t c = 0; c < ISA_CNT_COUNT; c++)
+        if (limit[c] != ISA_CNT_ANY && !leave(w, c, limit[c]))
+            return false;
+    return true;
+}
+
+/* Something lands early. */
+static bool
+any_lands(SimWave *w)
+{
+    SimLate *t = w->late;
+    uint32_t c = (uint32_t)(draw(&t->rng) >> 33) % ISA_CNT_COUNT;
+    for (uint32_t k = 0; k < ISA_CNT_COUNT; k++, c = (c + 1) % ISA_CNT_COUNT)
+        if (t->n[c])
+            return one_lands(w, c);
+    return true;
+}
+
+/* ---- issue
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static bool
+keep_row(SimWave *w, LateOp *op, uint32_t row)
+{
+    for (uint32_t i = 0; i < op->nrow; i++)
+        if (op->row[i] == row)
+            return true;
+    if (op->nrow == MAX_ROWS)
+        return false;
+    memcpy(op->data[op->nrow], ROW(w, row), sizeof op->data[0]);
+    op->vp[op->nrow] = w->chk ? w->chk->vp[row] : 0;
+    op->row[op->nrow++] = (uint16_t)row;
+    return true;
+}
+
+static bool
+keep_scalar(SimWave *w, LateOp *op, uint32_t s)
+{
+    for (uint32_t i = 0; i < op->nscalar; i++)
+        if (op->scalar[i] == s)
+            return true;
+    if (op->nscalar == MAX_SCALARS)
+        return false;
+    op->svalue[op->nscalar] = w->s[s];
+    op->sp[op->nscalar] = w->chk ? w->chk->sp[s] : 0;
+    op->scalar[op->nscalar++] = (uint8_t)s;
+    return true;
+}
+
+/* What the operation reads. A half load reads the rest of its destination when it lands. */
+static bool
+keep_operands(SimWave *w, LateOp *op)
+{
+    const SimExt *x = op->rec->ext;
+    bool ok = keep_scalar(w, op, S_M0);
+    for (uint32_t i = 0; i < x->nvread; i++)
+        for (uint32_t k = 0; ok && k < x->vread[i].n; k++) {
+            uint32_t row = x->vread[i].start + k;
+            if ((x->use & CU_ATOMIC) || x->vread[i].cls != 7 || !in_ranges(x->vwrite, x->nvwrite, row))
+                ok = keep_row(w, op, row);
+        }
+    for (uint32_t i = 0; i < x->nsread; i++)
+        for (uint32_t k = 0; ok && k < x->sread[i].n; k++)
+            ok = keep_scalar(w, op, x->sread[i].start + k);
+    return ok;
+}
+
+/* Lanes of a flat access that lie in LDS. */
+static uint64_t
+lds_lanes(SimWave *w, const SimRec *r)
+{
+    uint64_t lanes = 0;
+    const uint32_t *hi = ROW(w, r->src[0].idx + 1);
+    for (uint64_t m = EXEC(w); m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        lanes |= (uint64_t)(hi[l] == (uint32_t)(SIM_SHARED_APERTURE >> 32)) << l;
+    }
+    return lanes;
+}
+
+/* Until the data is there the destination may hold anything. */
+static void
+spoil(SimWave *w, const SimExt *x)
+{
+    SimLate *t = w->late;
+    uint32_t bad = (uint32_t)(draw(&t->rng) >> 32);
+    const uint32_t *m = exec_mask(w, EXEC(w));
+    for (uint32_t i = 0; i < x->nvwrite; i++) {
+        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start))
+            continue; /* only a part is written, or it is an operand too */
+        for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
+            uint32_t *row = ROW(w, x->vwrite[i].start + k);
+            for (uint32_t l = 0; l < LANES; l++)
+                row[l] = (row[l] & ~m[l]) | ((bad + l) & m[l]);
+        }
+    }
+    for (uint32_t i = 0; i < x->nswrite; i++)
+        for (uint32_t k = 0; k < x->swrite[i].n; k++)
+            w->s[x->swrite[i].start + k] = bad;
+}
+
+/* Counters of an instruction that is put aside, 0: it is carried out at once. */
+static uint32_t
+deferred(const SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    uint32_t c = x && x->in.size ? isa_counters_of(w->code->arch, &x->in) : 0;
+    if (c && (x->in.gds || x->in.op == ISA_OP_s_sendmsg || x->in.op == ISA_OP_s_sendmsghalt))
+        c = 0;
+    return c;
+}
+
+/* Puts an operation of these lanes aside; false: stop. */
+static bool
+put_aside(SimWave *w, const SimRec *r, uint32_t counts, uint32_t needs, uint64_t exec)
+{
+    SimLate *t = w->late;
+    LateOp *op = t->spare;
+    if (op)
+        t->spare = op->next;
+    else if (!(op = w->g->alloc.realloc(w->g->alloc.self, NULL, 0, sizeof *op))) {
+        sim_fault(w, r, SIM_FAULT_OOM, true, 0, 0, UINT32_MAX, 0, "out of memory");
+        return false;
+    }
+    op->next = NULL;
+    op->rec = r;
+    op->exec = exec;
+    op->due = w->g->late_clock + (t->chance ? 1 + (draw(&t->rng) >> 33) % t->life : t->life);
+    op->counts = (uint8_t)counts;
+    op->needs = (uint8_t)needs;
+    op->nrow = op->nscalar = 0;
+    if (w->chk)
+        op->numbers = w->chk->n;
+    if (!keep_operands(w, op)) {
+        op->next = t->spare;
+        t->spare = op;
+        sim_fault(w, r, SIM_FAULT_ILLEGAL, true, 0, 0, UINT32_MAX, 0,
+                  "more operands than late delivery can put aside");
+        return false;
+    }
+    for (uint32_t m = counts; m; m &= m - 1)
+        t->n[__builtin_ctz(m)]++;
+    *t->tail = op;
+    t->tail = &op->next;
+    return true;
+}
+
+/* A flat access counts in two counters. What it loads is there when both say so; what it stores to LDS is
+ * done when the LDS counter says so, and to global memory when the other one does. */
+static bool
+issue_flat(SimWave *w, const SimRec *r, uint32_t counts)
+{
+    uint64_t exec = EXEC(w), lds = lds_lanes(w, r);
+    uint32_t ds = 1u << ISA_CNT_DS;
+    if (w->chk)
+        w->chk->flat_lds = lds != 0;
+    if (r->ext->nvwrite || !lds || lds == exec) {
+        uint32_t needs = !lds ? counts & ~ds : r->ext->nvwrite ? counts : ds;
+        return put_aside(w, r, counts, needs, exec);
+    }
+    return put_aside(w, r, ds, ds, lds) && put_aside(w, r, counts & ~ds, counts & ~ds, exec & ~lds);
+}
+
+/* false: stop. */
+static bool
+issue(SimWave *w, const SimRec *r, uint32_t counts)
+{
+    SimLate *t = w->late;
+    for (uint32_t m = counts; m; m &= m - 1) {
+        uint32_t c = (uint32_t)__builtin_ctz(m);
+        if (!leave(w, c, isa_counter_most(w->code->arch, (IsaCounter)c) - 1)) /* full: the issue waits */
+            return false;
+    }
+    bool flat = r->ext->in.enc == ISA_FLAT && r->src[0].kind == SRC_V;
+    if (flat ? !issue_flat(w, r, counts) : !put_aside(w, r, counts, counts, EXEC(w)))
+        return false;
+    if (t->rubbish)
+        spoil(w, r->ext);
+    return true;
+}
+
+/* ---- run loop
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static const SimRec *
+step(SimWave *w, const SimRec *r)
+{
+    SimLate *t = w->late;
+    uint16_t limit[ISA_CNT_COUNT];
+    const SimExt *x = r->ext;
+    bool scalar = x && (x->in.enc == ISA_SOPP || x->in.enc == ISA_SOPK);
+    if (scalar && isa_wait_limits(w->code->arch, &x->in, limit) && !wait_for(w, limit))
+        return NULL;
+    uint32_t counts = deferred(w, r);
+    const SimRec *next = NULL;
+    if (!counts)
+        next = r->body(w, r);
+    else if (issue(w, r, counts))
+        next = NEXT(r);
+    if (next && t->head && t->chance && draw(&t->rng) >> 32 < t->chance && !any_lands(w))
+        return NULL;
+    return next;
+}
+
+uint64_t
+sim_late_run(SimWave *w, uint64_t budget)
+{
+    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL, left = budget;
+    const SimRec *r = w->rec;
+    while (left) {
+        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))
+            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);
+        if (w->chk && !sim_chk_before(w, r))
+            break;
+        const SimRec *next = step(w, r);
+        left--;
+        if (w->chk)
+            sim_chk_after(w, r);
+        if (counts)
+            counts[r->at]++;
+        if (!next)
+            break;
+        r = next;
+    }
+    if (w->stop == ST_RUN || w->stop == ST_FAULT)
+        w->rec = r;
+    return budget - left;
+}
+
+/* ---- the group
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+uint64_t
+sim_late_slice(SimGroup *g, uint64_t most)
+{
+    if (!g->late_seed)
+        return most;
+    uint64_t x = draw(&g->late[0].rng), n = UINT64_C(1) << (x >> 40) % 13;
+    return TL_MIN(most, n + (x >> 50) % n);
+}
+
+bool
+sim_late_between(SimGroup *g, uint64_t n)
+{
+    g->late_clock += n;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        SimLate *t = w->late;
+        while (t->head && t->head->due < g->late_clock)
+            if (!one_lands(w, (uint32_t)__builtin_ctz(t->head->counts)))
+                return false;
+        if (t->head && t->chance && !(draw(&t->rng) >> 62) && !any_lands(w))
+            return false;
+    }
+    return true;
+}
+
+bool
+sim_late_drain(SimGroup *g)
+{
+    for (uint32_t i = 0; i < g->nwaves; i++)
+        while (g->late[i].head)
+            if (!one_lands(&g->waves[i], (uint32_t)__builtin_ctz(g->late[i].head->counts)))
+                return false;
+    return true;
+}
