@@ -287,7 +287,7 @@ class NinjaFile:
         objs = self.folder("base", "target", "isa", "sim")
         script = CSRC / "sim" / "exports.map"
         if not script.exists():
-            script = self.script("sim.map", "{ global: hip*; __hip*; tlsim_*; local: *; };\n")
+            script = self.script("sim.map", "{ global: hip*; __hip*; __gnu_*; _Z24hip*; tlsim_*; local: *; };\n")
         sim = self.package / "libtilelang_sim.so"
         libs = ["-shared", "-Wl,-soname,libtilelang_sim.so", "-ldl", "-lm"]
         self.link("sim", sim, objs, libs, script=script)

@@ -15,7 +15,37 @@ typedef enum hipError_t {
 #undef SIM_ERR
 } hipError_t;
 
-enum { SIM_HIP_VERSION = 70260850 /* 7.2: major * 10^7 + minor * 10^5 + patch */, SIM_MAX_DEVICES = 16 };
+enum { SIM_HIP_VERSION = 71460850 /* 7.14: major * 10^7 + minor * 10^5 + patch */, SIM_MAX_DEVICES = 16 };
+
+typedef struct SimDim3 { /* dim3 */
+    uint32_t x, y, z;
+} SimDim3;
+
+typedef struct SimPitched { /* hipPitchedPtr */
+    void *ptr;
+    size_t pitch, xsize, ysize;
+} SimPitched;
+
+typedef struct SimExtent3 { /* hipExtent */
+    size_t width, height, depth;
+} SimExtent3;
+
+typedef struct SimChannelDesc { /* hipChannelFormatDesc */
+    int x, y, z, w, kind;
+} SimChannelDesc;
+
+typedef struct SimLocation { /* hipMemLocation */
+    int type, id;
+} SimLocation;
+
+typedef struct KernelParams { /* hipKernelNodeParams */
+    SimDim3 block;
+    void **extra;
+    void *function; /* a function or a kernel's host stub */
+    SimDim3 grid;
+    void **params;
+    unsigned lds;
+} KernelParams;
 
 typedef enum HandleKind {
     HANDLE_STREAM,
@@ -38,6 +68,12 @@ typedef struct HipStream {
     Handle h;
     uint32_t flags;
     int priority;
+    uint64_t id;
+    /* while it captures (hip_capture.c) */
+    struct Capture *capture;
+    struct HipStream *next_in_capture;
+    void **deps;
+    size_t ndeps;
 } HipStream;
 
 typedef struct HipEvent {
@@ -45,6 +81,9 @@ typedef struct HipEvent {
     uint32_t flags;
     bool recorded;
     uint64_t ns;
+    uint64_t capture; /* id of the capture that it was recorded in, 0 = none */
+    void **deps;
+    size_t ndeps;
 } HipEvent;
 
 typedef struct HipFunction {
@@ -104,13 +143,41 @@ sim_hip_stream_ok(const void *s)
 /* A copy (to be freed) of the code object for this device that an image holds, and its length. */
 hipError_t sim_hip_image(const void *image, const HipDevice *d, uint8_t **data, uint64_t *size);
 
+/* ---- hip_more.c ---- */
+
+/* A second name or a refused function; NULL: there is no such export. */
+void *sim_hip_more(const char *name);
+
 /* ---- hip_launch.c ---- */
 
-hipError_t sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uint32_t lds,
-                       void **params, void **extra, bool cooperative);
+/* Runs a kernel now. partial: threads of the last workgroup in each dimension, or NULL. */
+hipError_t sim_hip_run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool cooperative);
+/* A launch on a stream: run, or kept as a node. p->function: a function or a host stub. */
+hipError_t sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool cooperative, void *stream);
 
 /* The explicit arguments as one (malloc'ed) buffer, from either form. */
 hipError_t sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size);
+
+/* ---- hip_memory.c, hip_stream.c: the work itself, whatever the stream ---- */
+
+hipError_t sim_hip_copy(void *dst, const void *src, size_t n, int kind);
+/* Does [p, p + n) stay in the allocation in which it starts? *d is its device, NULL: host memory. */
+bool sim_hip_range_ok(const void *p, size_t n, HipDevice **d);
+hipError_t sim_hip_fill(void *dst, uint32_t value, uint32_t size,
+                        size_t count); /* elements of 1, 2, 4 bytes */
+hipError_t sim_hip_record(void *event);
+
+/* ---- hip_capture.c ---- */
+
+/* Before work on a stream: may it be done? *capturing: it is to become a node of that stream's graph. */
+hipError_t sim_hip_enter(void *stream, HipStream **capturing);
+hipError_t sim_hip_enter_sync(void); /* before work that waits, on the legacy stream */
+hipError_t sim_hip_unsafe(void);     /* before calls that a capture may forbid (allocation) */
+hipError_t sim_hip_wait_stream(void *stream);
+hipError_t sim_hip_wait_event(HipEvent *ev);
+hipError_t sim_hip_capture_record(HipStream *s, HipEvent *ev, unsigned flags);
+/* *done: the wait belongs to a capture and nothing is left to do. */
+hipError_t sim_hip_capture_wait(void *stream, HipEvent *ev, unsigned flags, bool *done);
 
 /* ---- hip_fat.c ---- */
 
@@ -122,10 +189,6 @@ hipError_t sim_hip_function(const void *host, void **function);
 /* After a faulted launch: the reports go to stderr (unless quiet), to the file that TILELANG_SIM_REPORT
  * names, and are kept as this thread's last report. NULL: the launch was clean, the thread has none. */
 void sim_hip_tell(SimDevice *d, bool quiet);
-
-typedef struct SimDim3 { /* dim3 */
-    uint32_t x, y, z;
-} SimDim3;
 
 #define RETURN(e) return sim_hip_result(e)
 /* Every function of the table in hip_sim.def has this prototype there. */

@@ -338,12 +338,57 @@ hipGetDeviceProperties(void *prop, int device)
     return hipGetDevicePropertiesR0000(prop, device);
 }
 
+/* The device that has most of what *prop asks for: memory, version, processors (0: any). */
+static hipError_t
+choose(int *device, const void *prop, uint32_t memory_at, uint32_t major_at, uint32_t cus_at)
+{
+    uint64_t memory;
+    uint32_t major, cus;
+    int best = -1;
+    if (!device || !prop)
+        return hipErrorInvalidValue;
+    if (!sim_hip_device_count())
+        return hipErrorNoDevice;
+    memcpy(&memory, (const char *)prop + memory_at, 8);
+    memcpy(&major, (const char *)prop + major_at, 4);
+    memcpy(&cus, (const char *)prop + cus_at, 4);
+    for (int i = 0; i < sim_hip_device_count(); i++) {
+        const HipDevice *d = sim_hip_device(i);
+        const SimChip *c = d->sim->chip;
+        int score = (c->dram_gib << 30 >= memory) + (c->major >= major) + (multiprocessors(d) >= cus);
+        if (score > best) {
+            best = score;
+            *device = i;
+        }
+    }
+    return hipSuccess;
+}
+
+hipError_t
+hipChooseDeviceR0600(int *device, const void *prop)
+{
+    RETURN(choose(device, prop, 288, 360, 388));
+}
+
+hipError_t
+hipChooseDeviceR0000(int *device, const void *prop)
+{
+    RETURN(choose(device, prop, 256, 328, 336));
+}
+
+hipError_t
+hipChooseDevice(int *device, const void *prop)
+{
+    return hipChooseDeviceR0000(device, prop);
+}
+
 /* ---- the current device ---- */
 
 hipError_t
 hipDeviceSynchronize(void)
 {
-    RETURN(sim_hip_check(NULL));
+    hipError_t e = sim_hip_check(NULL);
+    RETURN(e == hipSuccess ? sim_hip_enter_sync() : e);
 }
 
 hipError_t
@@ -593,6 +638,63 @@ hipError_t
 hipCtxGetDevice(int *device)
 {
     return hipGetDevice(device);
+}
+
+hipError_t
+hipCtxGetApiVersion(void *ctx, unsigned *version)
+{
+    int device = 0;
+    hipError_t e = ctx ? ctx_device(ctx, &device) : hipSuccess;
+    if (!version)
+        RETURN(hipErrorInvalidValue);
+    *version = 4;
+    RETURN(e);
+}
+
+hipError_t
+hipCtxGetFlags(unsigned *flags)
+{
+    return hipGetDeviceFlags(flags);
+}
+
+hipError_t
+hipCtxGetCacheConfig(int *config)
+{
+    RETURN(give_zero(config));
+}
+
+hipError_t
+hipCtxSetCacheConfig(int config)
+{
+    return hipDeviceSetCacheConfig(config);
+}
+
+hipError_t
+hipCtxGetSharedMemConfig(int *config)
+{
+    RETURN(give_zero(config));
+}
+
+hipError_t
+hipCtxSetSharedMemConfig(int config)
+{
+    return hipDeviceSetSharedMemConfig(config);
+}
+
+hipError_t
+hipCtxEnablePeerAccess(void *ctx, unsigned flags)
+{
+    int device;
+    hipError_t e = ctx_device(ctx, &device);
+    RETURN(e == hipSuccess ? hipDeviceEnablePeerAccess(device, flags) : e);
+}
+
+hipError_t
+hipCtxDisablePeerAccess(void *ctx)
+{
+    int device;
+    hipError_t e = ctx_device(ctx, &device);
+    RETURN(e == hipSuccess ? hipDeviceDisablePeerAccess(device) : e);
 }
 
 hipError_t

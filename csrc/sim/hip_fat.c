@@ -190,18 +190,14 @@ __hipPopCallConfiguration(SimDim3 *grid, SimDim3 *block, size_t *lds, void **str
 }
 
 static hipError_t
-launch(const void *host, SimDim3 g, SimDim3 b, void **args, size_t lds, void *stream, bool cooperative)
+launch(const void *function, SimDim3 grid, SimDim3 block, void **args, size_t lds, void *stream,
+       bool cooperative)
 {
-    void *f;
-    hipError_t e = sim_hip_function(host, &f);
-    if (e != hipSuccess)
-        return e;
-    if (!sim_hip_stream_ok(stream))
-        return hipErrorContextIsDestroyed;
     if (lds > UINT32_MAX)
         return hipErrorInvalidConfiguration;
-    return sim_hip_run(f, (uint32_t[3]){g.x, g.y, g.z}, (uint32_t[3]){b.x, b.y, b.z}, (uint32_t)lds, args,
-                       NULL, cooperative);
+    KernelParams p = {.function = (void *)function, .grid = grid, .block = block, .params = args};
+    p.lds = (unsigned)lds;
+    return sim_hip_launch(&p, NULL, cooperative, stream);
 }
 
 hipError_t
@@ -258,6 +254,23 @@ hipOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *function, int b
     RETURN(e == hipSuccess ? hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(n, f, block, lds) : e);
 }
 
+hipError_t
+hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *function, int block, size_t lds,
+                                                      unsigned flags)
+{
+    if (flags > 1)
+        RETURN(hipErrorInvalidValue);
+    return hipOccupancyMaxActiveBlocksPerMultiprocessor(n, function, block, lds);
+}
+
+hipError_t
+hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function, size_t lds, int limit)
+{
+    void *f;
+    hipError_t e = sim_hip_function(function, &f);
+    RETURN(e == hipSuccess ? hipModuleOccupancyMaxPotentialBlockSize(grid, block, f, lds, limit) : e);
+}
+
 static hipError_t
 variable(const void *symbol, void **p, size_t *n)
 {
@@ -283,30 +296,49 @@ hipGetSymbolSize(size_t *n, const void *symbol)
     RETURN(variable(symbol, NULL, n));
 }
 
+/* Where [offset, offset + n) of a device variable is. */
 static hipError_t
-copy_symbol(const void *symbol, void *host, size_t n, size_t offset, bool to_device)
+in_symbol(const void *symbol, size_t n, size_t offset, char **at)
 {
     void *p;
     size_t size;
     hipError_t e = variable(symbol, &p, &size);
     if (e != hipSuccess)
         return e;
-    if (offset > size || size - offset < n || !host)
+    if (offset > size || size - offset < n)
         return hipErrorInvalidValue;
-    memcpy(to_device ? (char *)p + offset : host, to_device ? host : (char *)p + offset, n);
+    *at = (char *)p + offset;
     return hipSuccess;
 }
 
 hipError_t
 hipMemcpyToSymbol(const void *symbol, const void *src, size_t n, size_t offset, int kind)
 {
-    (void)kind;
-    RETURN(copy_symbol(symbol, (void *)src, n, offset, true));
+    char *p;
+    hipError_t e = in_symbol(symbol, n, offset, &p);
+    RETURN(e == hipSuccess ? hipMemcpy(p, src, n, kind) : e);
 }
 
 hipError_t
 hipMemcpyFromSymbol(void *dst, const void *symbol, size_t n, size_t offset, int kind)
 {
-    (void)kind;
-    RETURN(copy_symbol(symbol, dst, n, offset, false));
+    char *p;
+    hipError_t e = in_symbol(symbol, n, offset, &p);
+    RETURN(e == hipSuccess ? hipMemcpy(dst, p, n, kind) : e);
+}
+
+hipError_t
+hipMemcpyToSymbolAsync(const void *symbol, const void *src, size_t n, size_t offset, int kind, void *stream)
+{
+    char *p;
+    hipError_t e = in_symbol(symbol, n, offset, &p);
+    RETURN(e == hipSuccess ? hipMemcpyAsync(p, src, n, kind, stream) : e);
+}
+
+hipError_t
+hipMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t n, size_t offset, int kind, void *stream)
+{
+    char *p;
+    hipError_t e = in_symbol(symbol, n, offset, &p);
+    RETURN(e == hipSuccess ? hipMemcpyAsync(dst, p, n, kind, stream) : e);
 }

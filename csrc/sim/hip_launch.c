@@ -6,7 +6,7 @@
  * until hipDeviceReset. */
 #include <stdlib.h>
 
-#include "sim/hip.h"
+#include "sim/hip_graph.h"
 
 typedef struct LaunchAttribute { /* hipLaunchAttribute */
     int id;
@@ -139,10 +139,10 @@ launch(HipDevice *d, HipFunction *f, SimLaunch *l)
 }
 
 hipError_t
-sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uint32_t lds, void **params,
-            void **extra, bool cooperative)
+sim_hip_run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool cooperative)
 {
-    SimLaunch l = {.dynamic_lds = lds, .cooperative = cooperative};
+    SimLaunch l = {.dynamic_lds = p->lds, .cooperative = cooperative};
+    void **params = p->params, **extra = p->extra;
     const void *buf;
     size_t size;
     if (!sim_hip_handle_valid(f, HANDLE_FUNCTION))
@@ -151,8 +151,10 @@ sim_hip_run(HipFunction *f, const uint32_t grid[3], const uint32_t block[3], uin
     const SimKernel *k = f->kernel;
     if (d->sticky != hipSuccess)
         return d->sticky;
-    memcpy(l.grid, grid, sizeof l.grid);
-    memcpy(l.block, block, sizeof l.block);
+    memcpy(l.grid, (uint32_t[3]){p->grid.x, p->grid.y, p->grid.z}, sizeof l.grid);
+    memcpy(l.block, (uint32_t[3]){p->block.x, p->block.y, p->block.z}, sizeof l.block);
+    if (partial)
+        memcpy(l.partial, partial, sizeof l.partial);
     if (extra) {
         if (params || !read_extra(extra, &buf, &size))
             return hipErrorInvalidValue;
@@ -197,37 +199,126 @@ sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t 
 }
 
 hipError_t
+sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool cooperative, void *stream)
+{
+    HipStream *capturing;
+    void *f;
+    Node n;
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e == hipSuccess)
+        e = sim_hip_function(p->function, &f);
+    if (e != hipSuccess)
+        return e;
+    if (!capturing)
+        return sim_hip_run(f, p, partial, cooperative);
+    if (partial && (partial[0] || partial[1] || partial[2]))
+        return hipErrorNotSupported;
+    e = sim_graph_kernel_node(p, &n);
+    n.cooperative = cooperative;
+    return e == hipSuccess ? sim_hip_capture(capturing, &n) : e;
+}
+
+hipError_t
 hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned lds, void *stream, void **params, void **extra)
 {
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
-    RETURN(sim_hip_run(function, (uint32_t[3]){gx, gy, gz}, (uint32_t[3]){bx, by, bz}, lds, params, extra,
-                       false));
+    RETURN(sim_hip_launch(&(KernelParams){{bx, by, bz}, extra, function, {gx, gy, gz}, params, lds}, NULL,
+                          false, stream));
 }
 
 hipError_t
 hipModuleLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                  unsigned by, unsigned bz, unsigned lds, void *stream, void **params)
 {
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
-    RETURN(
-        sim_hip_run(function, (uint32_t[3]){gx, gy, gz}, (uint32_t[3]){bx, by, bz}, lds, params, NULL, true));
+    RETURN(sim_hip_launch(&(KernelParams){{bx, by, bz}, NULL, function, {gx, gy, gz}, params, lds}, NULL,
+                          true, stream));
+}
+
+static hipError_t
+launch_config(const void *config, const void *function, void **params, void **extra)
+{
+    LaunchConfig c;
+    bool cooperative = false;
+    if (!config)
+        return hipErrorInvalidValue;
+    memcpy(&c, config, sizeof c);
+    for (unsigned i = 0; i < c.nattrs && c.attrs; i++)
+        if (c.attrs[i].id == ATTR_COOPERATIVE)
+            cooperative = c.attrs[i].value.cooperative != 0;
+    KernelParams p = {.function = (void *)function, .params = params, .extra = extra, .lds = c.lds};
+    memcpy(&p.grid, c.grid, sizeof p.grid);
+    memcpy(&p.block, c.block, sizeof p.block);
+    return sim_hip_launch(&p, NULL, cooperative, c.stream);
 }
 
 hipError_t
 hipDrvLaunchKernelEx(const void *config, void *function, void **params, void **extra)
 {
-    LaunchConfig c;
-    bool cooperative = false;
+    RETURN(launch_config(config, function, params, extra));
+}
+
+/* hipLaunchConfig_t: the dynamic LDS is a size_t there. */
+hipError_t
+hipLaunchKernelExC(const void *config, const void *function, void **args)
+{
+    struct {
+        SimDim3 grid, block;
+        size_t lds;
+        void *stream;
+        const LaunchAttribute *attrs;
+        unsigned nattrs;
+    } c;
     if (!config)
         RETURN(hipErrorInvalidValue);
     memcpy(&c, config, sizeof c);
-    if (!sim_hip_stream_ok(c.stream))
-        RETURN(hipErrorContextIsDestroyed);
-    for (unsigned i = 0; i < c.nattrs && c.attrs; i++)
-        if (c.attrs[i].id == ATTR_COOPERATIVE)
-            cooperative = c.attrs[i].value.cooperative != 0;
-    RETURN(sim_hip_run(function, c.grid, c.block, c.lds, params, extra, cooperative));
+    if (c.lds > UINT32_MAX)
+        RETURN(hipErrorInvalidConfiguration);
+    LaunchConfig d = {.lds = (unsigned)c.lds, .stream = c.stream, .attrs = c.attrs, .nattrs = c.nattrs};
+    memcpy(d.grid, &c.grid, sizeof d.grid);
+    memcpy(d.block, &c.block, sizeof d.block);
+    RETURN(launch_config(&d, function, args, NULL));
+}
+
+/* The grid is given in threads; the last workgroups may be partial. The events are recorded around the
+ * kernel. */
+hipError_t
+hipExtModuleLaunchKernel(void *function, unsigned tx, unsigned ty, unsigned tz, unsigned bx, unsigned by,
+                         unsigned bz, size_t lds, void *stream, void **params, void **extra, void *start,
+                         void *stop, unsigned flags)
+{
+    (void)flags;
+    if (!bx || !by || !bz || lds > UINT32_MAX)
+        RETURN(hipErrorInvalidValue);
+    uint32_t rest[3] = {tx % bx, ty % by, tz % bz};
+    KernelParams p = {.function = function, .block = {bx, by, bz}, .params = params, .extra = extra};
+    p.lds = (unsigned)lds;
+    p.grid = (SimDim3){tx / bx + (rest[0] != 0), ty / by + (rest[1] != 0), tz / bz + (rest[2] != 0)};
+    hipError_t e = start ? hipEventRecord(start, stream) : hipSuccess;
+    if (e == hipSuccess)
+        e = sim_hip_launch(&p, rest, false, stream);
+    if (e == hipSuccess && stop)
+        e = hipEventRecord(stop, stream);
+    RETURN(e);
+}
+
+hipError_t
+hipHccModuleLaunchKernel(void *function, unsigned tx, unsigned ty, unsigned tz, unsigned bx, unsigned by,
+                         unsigned bz, size_t lds, void *stream, void **params, void **extra, void *start,
+                         void *stop)
+{
+    return hipExtModuleLaunchKernel(function, tx, ty, tz, bx, by, bz, lds, stream, params, extra, start, stop,
+                                    0);
+}
+
+hipError_t
+hipExtLaunchKernel(const void *function, SimDim3 grid, SimDim3 block, void **args, size_t lds, void *stream,
+                   void *start, void *stop, int flags)
+{
+    (void)flags;
+    hipError_t e = start ? hipEventRecord(start, stream) : hipSuccess;
+    if (e == hipSuccess)
+        e = hipLaunchKernel(function, grid, block, args, lds, stream);
+    if (e == hipSuccess && stop)
+        e = hipEventRecord(stop, stream);
+    RETURN(e);
 }

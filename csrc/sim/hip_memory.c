@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/hip.h"
+#include "sim/hip_graph.h"
 
 enum { H2H, H2D, D2H, D2D, DEFAULT_KIND, D2D_NOCU = 1024 };
 enum { TYPE_UNREGISTERED, TYPE_HOST, TYPE_DEVICE, TYPE_MANAGED };
@@ -18,6 +18,8 @@ allocate(void **p, size_t n, SimExtentKind kind)
     if (!p)
         return hipErrorInvalidValue;
     *p = NULL;
+    if (e == hipSuccess)
+        e = sim_hip_unsafe();
     if (e != hipSuccess || !n)
         return e;
     uint64_t limit = d->sim->chip->dram_gib << 30;
@@ -34,6 +36,9 @@ release(void *p, SimExtentKind kind)
         return hipSuccess;
     if (!sim_hip_device_count())
         return hipErrorNoDevice;
+    hipError_t e = sim_hip_unsafe();
+    if (e != hipSuccess)
+        return e;
     for (int i = 0; i < sim_hip_device_count(); i++)
         if (sim_device_release(sim_hip_device(i)->sim, (uint64_t)p, kind))
             return hipSuccess;
@@ -64,9 +69,21 @@ hipMallocManaged(void **p, size_t n, unsigned flags)
 hipError_t
 hipMallocAsync(void **p, size_t n, void *stream)
 {
+    HipStream *capturing;
+    Node node;
     if (!sim_hip_stream_ok(stream))
         RETURN(hipErrorInvalidHandle);
-    RETURN(allocate(p, n, SIM_EXT_MALLOC));
+    if (!p)
+        RETURN(hipErrorInvalidValue);
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e != hipSuccess || !capturing)
+        RETURN(e == hipSuccess ? allocate(p, n, SIM_EXT_MALLOC) : e);
+    if ((e = sim_graph_alloc_node(n, &node)) == hipSuccess) {
+        void *memory = node.mem->p;
+        e = sim_hip_capture(capturing, &node);
+        *p = e == hipSuccess ? memory : NULL;
+    }
+    RETURN(e);
 }
 
 hipError_t
@@ -81,6 +98,27 @@ hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
 }
 
 hipError_t
+hipMemAllocPitch(void **p, size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    if (element != 4 && element != 8 && element != 16)
+        RETURN(hipErrorInvalidValue);
+    return hipMallocPitch(p, pitch, width, height);
+}
+
+hipError_t
+hipMalloc3D(SimPitched *p, SimExtent3 extent)
+{
+    size_t pitch;
+    void *m = NULL;
+    if (!p || (extent.height && extent.depth > SIZE_MAX / extent.height))
+        RETURN(hipErrorInvalidValue);
+    hipError_t e = hipMallocPitch(&m, &pitch, extent.width, extent.height * extent.depth);
+    if (e == hipSuccess)
+        *p = (SimPitched){m, pitch, extent.width, extent.height};
+    RETURN(e);
+}
+
+hipError_t
 hipFree(void *p)
 {
     hipError_t e = release(p, SIM_EXT_MALLOC);
@@ -92,9 +130,13 @@ hipFreeAsync(void *p, void *stream)
 {
     if (!sim_hip_stream_ok(stream))
         RETURN(hipErrorInvalidHandle);
+    HipStream *capturing;
     if (!p)
         RETURN(hipErrorInvalidValue);
-    return hipFree(p);
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e == hipSuccess && capturing)
+        RETURN(sim_hip_capture(capturing, &(Node){.kind = NODE_FREE, .freed = p}));
+    return e == hipSuccess ? hipFree(p) : sim_hip_result(e);
 }
 
 hipError_t
@@ -112,6 +154,12 @@ hipHostAlloc(void **p, size_t n, unsigned flags)
 
 hipError_t
 hipMallocHost(void **p, size_t n)
+{
+    return hipHostMalloc(p, n, 0);
+}
+
+hipError_t
+hipMemAllocHost(void **p, size_t n)
 {
     return hipHostMalloc(p, n, 0);
 }
@@ -206,17 +254,16 @@ hipMemGetAddressRange(void **base, size_t *n, void *p)
 
 /* ---- copies ---- */
 
-/* Does [p, p + n) stay in the allocation in which it starts? *d is its device, NULL: host memory. */
-static bool
-range_ok(const void *p, size_t n, HipDevice **d)
+bool
+sim_hip_range_ok(const void *p, size_t n, HipDevice **d)
 {
     SimExtent x;
     *d = sim_hip_owner(p, &x);
     return !*d || !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
 }
 
-static hipError_t
-copy(void *dst, const void *src, size_t n, int kind)
+hipError_t
+sim_hip_copy(void *dst, const void *src, size_t n, int kind)
 {
     HipDevice *to, *from;
     hipError_t e = sim_hip_check(NULL);
@@ -226,7 +273,7 @@ copy(void *dst, const void *src, size_t n, int kind)
         return hipErrorInvalidValue;
     if ((kind < H2H || kind > DEFAULT_KIND) && kind != D2D_NOCU)
         return hipErrorInvalidMemcpyDirection;
-    if (!range_ok(dst, n, &to) || !range_ok(src, n, &from))
+    if (!sim_hip_range_ok(dst, n, &to) || !sim_hip_range_ok(src, n, &from))
         return hipErrorInvalidValue;
     memmove(dst, src, n);
     if (to && to == from)
@@ -237,9 +284,29 @@ copy(void *dst, const void *src, size_t n, int kind)
 }
 
 static hipError_t
+copy(void *dst, const void *src, size_t n, int kind)
+{
+    hipError_t e = sim_hip_enter_sync();
+    return e == hipSuccess ? sim_hip_copy(dst, src, n, kind) : e;
+}
+
+/* Rows on a stream: run, or kept as a node. */
+static hipError_t
+copy_rows(const HipCopy *c, void *stream)
+{
+    HipStream *capturing;
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e != hipSuccess)
+        return e;
+    return capturing ? sim_hip_capture(capturing, &(Node){.kind = NODE_COPY, .copy = *c})
+                     : sim_hip_run_copy(c);
+}
+
+static hipError_t
 copy_on(void *dst, const void *src, size_t n, int kind, void *stream)
 {
-    return sim_hip_stream_ok(stream) ? copy(dst, src, n, kind) : hipErrorContextIsDestroyed;
+    return copy_rows(&(HipCopy){.dst = dst, .src = src, .width = n, .height = 1, .depth = 1, .kind = kind},
+                     stream);
 }
 
 hipError_t
@@ -307,125 +374,136 @@ hipMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t
 hipError_t
 hipMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device, size_t n, void *stream)
 {
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
-    return hipMemcpyPeer(dst, dst_device, src, src_device, n);
+    if (!sim_hip_device(dst_device) || !sim_hip_device(src_device))
+        RETURN(hipErrorInvalidDevice);
+    RETURN(copy_on(dst, src, n, D2D, stream));
+}
+
+static hipError_t
+rows_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, int kind,
+        HipCopy *out)
+{
+    *out = (HipCopy){.dst = dst,
+                     .src = src,
+                     .width = width,
+                     .height = height,
+                     .depth = 1,
+                     .dst_pitch = dpitch,
+                     .src_pitch = spitch,
+                     .kind = kind};
+    return width > dpitch || width > spitch ? hipErrorInvalidPitchValue : hipSuccess;
+}
+
+/* Rows, when the call returns. */
+static hipError_t
+copy_sync(const HipCopy *c)
+{
+    hipError_t e = sim_hip_enter_sync();
+    return e == hipSuccess ? sim_hip_run_copy(c) : e;
 }
 
 hipError_t
 hipMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, int kind)
 {
-    hipError_t e = hipSuccess;
-    if (width > dpitch || width > spitch)
-        RETURN(hipErrorInvalidPitchValue);
-    for (size_t y = 0; y < height && e == hipSuccess; y++)
-        e = copy((char *)dst + y * dpitch, (const char *)src + y * spitch, width, kind);
-    RETURN(e);
+    HipCopy c;
+    hipError_t e = rows_2d(dst, dpitch, src, spitch, width, height, kind, &c);
+    RETURN(e == hipSuccess ? copy_sync(&c) : e);
 }
 
 hipError_t
 hipMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
                  int kind, void *stream)
 {
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
-    return hipMemcpy2D(dst, dpitch, src, spitch, width, height, kind);
+    HipCopy c;
+    hipError_t e = rows_2d(dst, dpitch, src, spitch, width, height, kind, &c);
+    RETURN(e == hipSuccess ? copy_rows(&c, stream) : e);
 }
 
-/* ---- fills ---- */
-
-/* count elements of `size` bytes (1, 2, 4) */
-static hipError_t
-fill(void *dst, uint32_t value, uint32_t size, size_t count)
+hipError_t
+hipMemcpy3D(const void *params)
 {
-    HipDevice *d;
-    hipError_t e = sim_hip_check(NULL);
-    if (e != hipSuccess || !count)
-        return e;
-    if (!dst || (uintptr_t)dst % size || count > SIZE_MAX / size || !range_ok(dst, count * size, &d))
+    HipCopy c;
+    hipError_t e = params ? sim_graph_copy_3d(params, &c) : hipErrorInvalidValue;
+    RETURN(e == hipSuccess ? copy_sync(&c) : e);
+}
+
+hipError_t
+hipMemcpy3DAsync(const void *params, void *stream)
+{
+    HipCopy c;
+    hipError_t e = params ? sim_graph_copy_3d(params, &c) : hipErrorInvalidValue;
+    RETURN(e == hipSuccess ? copy_rows(&c, stream) : e);
+}
+
+hipError_t
+hipDrvMemcpy3D(const void *params)
+{
+    HipCopy c;
+    hipError_t e = params ? sim_graph_copy_drv(params, &c) : hipErrorInvalidValue;
+    RETURN(e == hipSuccess ? copy_sync(&c) : e);
+}
+
+hipError_t
+hipDrvMemcpy3DAsync(const void *params, void *stream)
+{
+    HipCopy c;
+    hipError_t e = params ? sim_graph_copy_drv(params, &c) : hipErrorInvalidValue;
+    RETURN(e == hipSuccess ? copy_rows(&c, stream) : e);
+}
+
+typedef struct Side2D { /* half of hip_Memcpy2D */
+    size_t x, y;
+    int type;
+    char *host, *device;
+    void *array;
+    size_t pitch;
+} Side2D;
+
+typedef struct Param2D { /* hip_Memcpy2D */
+    Side2D src, dst;
+    size_t width, height;
+} Param2D;
+
+static char *
+start_2d(const Side2D *s)
+{
+    char *p = s->type == TYPE_HOST ? s->host : s->device;
+    return p ? p + s->x + s->y * s->pitch : NULL;
+}
+
+static hipError_t
+read_2d(const void *params, HipCopy *out)
+{
+    Param2D p;
+    if (!params)
         return hipErrorInvalidValue;
-    if (size == 1)
-        memset(dst, (int)value, count);
-    for (size_t i = 0; i < count && size == 2; i++)
-        ((uint16_t *)dst)[i] = (uint16_t)value;
-    for (size_t i = 0; i < count && size == 4; i++)
-        ((uint32_t *)dst)[i] = value;
-    if (d)
-        sim_mem_define(d->sim->mem, (uint64_t)dst, count * size);
-    return hipSuccess;
-}
-
-static hipError_t
-fill_on(void *dst, uint32_t value, uint32_t size, size_t count, void *stream)
-{
-    return sim_hip_stream_ok(stream) ? fill(dst, value, size, count) : hipErrorContextIsDestroyed;
+    memcpy(&p, params, sizeof p);
+    if (p.src.array || p.dst.array)
+        return hipErrorNotSupported;
+    return rows_2d(start_2d(&p.dst), p.dst.pitch ? p.dst.pitch : p.width, start_2d(&p.src),
+                   p.src.pitch ? p.src.pitch : p.width, p.width, p.height, DEFAULT_KIND, out);
 }
 
 hipError_t
-hipMemset(void *dst, int value, size_t n)
+hipMemcpyParam2D(const void *params)
 {
-    RETURN(fill(dst, (uint32_t)value & 255, 1, n));
+    HipCopy c;
+    hipError_t e = read_2d(params, &c);
+    RETURN(e == hipSuccess ? copy_sync(&c) : e);
 }
 
 hipError_t
-hipMemsetAsync(void *dst, int value, size_t n, void *stream)
+hipMemcpyParam2DAsync(const void *params, void *stream)
 {
-    RETURN(fill_on(dst, (uint32_t)value & 255, 1, n, stream));
+    HipCopy c;
+    hipError_t e = read_2d(params, &c);
+    RETURN(e == hipSuccess ? copy_rows(&c, stream) : e);
 }
 
 hipError_t
-hipMemsetD8(void *dst, unsigned char value, size_t n)
+hipDrvMemcpy2DUnaligned(const void *params)
 {
-    RETURN(fill(dst, value, 1, n));
-}
-
-hipError_t
-hipMemsetD16(void *dst, unsigned short value, size_t n)
-{
-    RETURN(fill(dst, value, 2, n));
-}
-
-hipError_t
-hipMemsetD32(void *dst, int value, size_t n)
-{
-    RETURN(fill(dst, (uint32_t)value, 4, n));
-}
-
-hipError_t
-hipMemsetD8Async(void *dst, unsigned char value, size_t n, void *stream)
-{
-    RETURN(fill_on(dst, value, 1, n, stream));
-}
-
-hipError_t
-hipMemsetD16Async(void *dst, unsigned short value, size_t n, void *stream)
-{
-    RETURN(fill_on(dst, value, 2, n, stream));
-}
-
-hipError_t
-hipMemsetD32Async(void *dst, int value, size_t n, void *stream)
-{
-    RETURN(fill_on(dst, (uint32_t)value, 4, n, stream));
-}
-
-hipError_t
-hipMemset2D(void *dst, size_t pitch, int value, size_t width, size_t height)
-{
-    hipError_t e = hipSuccess;
-    if (width > pitch)
-        RETURN(hipErrorInvalidPitchValue);
-    for (size_t y = 0; y < height && e == hipSuccess; y++)
-        e = fill((char *)dst + y * pitch, (uint32_t)value & 255, 1, width);
-    RETURN(e);
-}
-
-hipError_t
-hipMemset2DAsync(void *dst, size_t pitch, int value, size_t width, size_t height, void *stream)
-{
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
-    return hipMemset2D(dst, pitch, value, width, height);
+    return hipMemcpyParam2D(params);
 }
 
 hipError_t
@@ -443,6 +521,27 @@ hipMemAdvise(const void *p, size_t n, int advice, int device)
     (void)advice;
     (void)device;
     RETURN(p && n ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t
+hipMemPrefetchAsync_v2(const void *p, size_t n, SimLocation location, unsigned flags, void *stream)
+{
+    return flags ? sim_hip_result(hipErrorInvalidValue) : hipMemPrefetchAsync(p, n, location.id, stream);
+}
+
+hipError_t
+hipMemAdvise_v2(const void *p, size_t n, int advice, SimLocation location)
+{
+    return hipMemAdvise(p, n, advice, location.id);
+}
+
+hipError_t
+hipStreamAttachMemAsync(void *stream, void *p, size_t n, unsigned flags)
+{
+    (void)n;
+    if (!p || (flags != 1 && flags != 2 && flags != 4))
+        RETURN(hipErrorInvalidValue);
+    RETURN(sim_hip_stream_ok(stream) ? hipSuccess : hipErrorContextIsDestroyed);
 }
 
 /* ---- pointers ---- */
@@ -513,6 +612,14 @@ hipPointerGetAttribute(void *value, int attribute, void *p)
         RETURN(hipErrorInvalidValue);
     }
     RETURN(hipSuccess);
+}
+
+/* HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS: every copy here is done when it returns. */
+hipError_t
+hipPointerSetAttribute(const void *value, int attribute, void *p)
+{
+    SimExtent x;
+    RETURN(value && attribute == 6 && sim_hip_owner(p, &x) ? hipSuccess : hipErrorInvalidValue);
 }
 
 typedef struct PointerAttributes { /* hipPointerAttribute_t */

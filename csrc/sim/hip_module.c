@@ -86,6 +86,24 @@ hipModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, 
     RETURN(load_image(module, image));
 }
 
+/* The image is what a __CudaFatBinaryWrapper of a program points to, or such a wrapper. */
+hipError_t
+hipModuleLoadFatBinary(void **module, const void *image)
+{
+    struct {
+        uint32_t magic, version;
+        const void *data;
+    } w;
+    if (!image)
+        RETURN(hipErrorInvalidValue);
+    memcpy(&w, image, sizeof w.magic);
+    if (w.magic == 0x48495046) {
+        memcpy(&w, image, sizeof w);
+        image = w.data;
+    }
+    RETURN(load_image(module, image));
+}
+
 static hipError_t
 load_file(void **module, FILE *f)
 {
@@ -260,15 +278,33 @@ hipFuncGetAttribute(int *value, int attribute, void *function)
 hipError_t
 hipFuncSetAttribute(const void *function, int attribute, int value)
 {
-    if (!sim_hip_handle_valid(function, HANDLE_FUNCTION))
-        RETURN(hipErrorInvalidDeviceFunction);
-    const HipFunction *f = function;
+    void *h;
+    hipError_t e = sim_hip_function(function, &h); /* a function, or (the runtime API) a kernel's host stub */
+    if (e != hipSuccess)
+        RETURN(e);
+    const HipFunction *f = h;
     const SimChip *c = sim_hip_device(f->h.device)->sim->chip;
     if (attribute == 9)
         RETURN(hipSuccess);
     if (attribute != 8 || value < 0 || (uint64_t)value + f->kernel->group_size > c->lds_per_group)
         RETURN(hipErrorInvalidValue);
     RETURN(hipSuccess);
+}
+
+/* The name of a kernel; of a host stub on the current device. */
+const char *
+hipKernelNameRef(const void *function)
+{
+    return sim_hip_handle_valid(function, HANDLE_FUNCTION) ? ((const HipFunction *)function)->kernel->name
+                                                           : NULL;
+}
+
+const char *
+hipKernelNameRefByPtr(const void *host, void *stream)
+{
+    void *f;
+    (void)stream;
+    return sim_hip_function(host, &f) == hipSuccess ? hipKernelNameRef(f) : NULL;
 }
 
 hipError_t
@@ -312,6 +348,44 @@ hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, void *functi
     if (flags > 1)
         RETURN(hipErrorInvalidValue);
     RETURN(occupancy(n, function, block, lds));
+}
+
+hipError_t
+hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, void *function, size_t lds, int limit,
+                                                 unsigned flags)
+{
+    if (flags > 1)
+        RETURN(hipErrorInvalidValue);
+    return hipModuleOccupancyMaxPotentialBlockSize(grid, block, function, lds, limit);
+}
+
+/* The most dynamic LDS with which `groups` workgroups fit. */
+hipError_t
+hipOccupancyAvailableDynamicSMemPerBlock(size_t *lds, const void *function, int groups, int block)
+{
+    void *f;
+    int n = 0;
+    if (!lds || groups <= 0)
+        RETURN(hipErrorInvalidValue);
+    hipError_t e = sim_hip_function(function, &f);
+    if (e == hipSuccess)
+        e = occupancy(&n, f, block, 0);
+    if (e == hipSuccess && n < groups)
+        e = hipErrorInvalidValue;
+    if (e != hipSuccess)
+        RETURN(e);
+    const HipFunction *fn = f;
+    const SimChip *c = sim_hip_device(fn->h.device)->sim->chip;
+    uint32_t lo = 0, hi = c->lds_per_group - TL_MIN(fn->kernel->group_size, c->lds_per_group);
+    while (lo < hi) { /* fits with lo, not known with hi */
+        uint32_t mid = lo + (hi - lo + 1) / 2;
+        if (occupancy(&n, f, block, mid) == hipSuccess && n >= groups)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    *lds = lo;
+    RETURN(hipSuccess);
 }
 
 hipError_t

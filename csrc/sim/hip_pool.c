@@ -109,3 +109,26 @@ hipMallocFromPoolAsync(void **p, size_t n, void *pool, void *stream)
         RETURN(hipErrorInvalidValue);
     return hipMallocAsync(p, n, stream);
 }
+
+/* Every device reaches the memory of its own pools, and no other does. */
+hipError_t
+hipMemPoolSetAccess(void *pool, const void *descriptors, size_t n)
+{
+    RETURN(descriptors && n && sim_hip_handle_valid(pool, HANDLE_POOL) ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t
+hipMemPoolGetAccess(int *flags, void *pool, const SimLocation *location)
+{
+    if (!flags || !location || !sim_hip_handle_valid(pool, HANDLE_POOL))
+        RETURN(hipErrorInvalidValue);
+    *flags = location->id == ((Pool *)pool)->h.device ? 3 : 0; /* read and write, none */
+    RETURN(hipSuccess);
+}
+
+/* Memory of graphs goes back when the graph does: nothing to trim. */
+hipError_t
+hipDeviceGraphMemTrim(int device)
+{
+    RETURN(sim_hip_device(device) ? hipSuccess : hipErrorInvalidDevice);
+}

@@ -119,20 +119,35 @@ hipApiName(uint32_t id)
     return id < TL_COUNT(functions) ? functions[id].name : "unknown";
 }
 
+static void *
+look_up(const char *name)
+{
+    void *p = NULL;
+    for (size_t i = 0; i < TL_COUNT(functions) && !p; i++)
+        if (!strcmp(functions[i].name, name))
+            memcpy(&p, &functions[i].fn, sizeof p);
+    return p ? p : sim_hip_more(name);
+}
+
 hipError_t
 hipGetProcAddress(const char *name, void **pfn, int version, uint64_t flags, int *status)
 {
     (void)flags;
     if (!name || !pfn)
         RETURN(hipErrorInvalidValue);
-    *pfn = NULL;
-    /* Since HIP 6 the plain name means the new layout. */
+    /* Since HIP 6 the plain names mean the new layout. */
     if (version >= 600 && !strcmp(name, "hipGetDeviceProperties"))
         name = "hipGetDevicePropertiesR0600";
-    for (size_t i = 0; i < TL_COUNT(functions); i++)
-        if (!strcmp(functions[i].name, name))
-            memcpy(pfn, &functions[i].fn, sizeof *pfn);
+    if (version >= 600 && !strcmp(name, "hipChooseDevice"))
+        name = "hipChooseDeviceR0600";
+    *pfn = look_up(name);
     if (status)
         *status = *pfn ? 0 : 1; /* success, symbol not found */
     RETURN(*pfn ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t
+hipGetDriverEntryPoint(const char *name, void **pfn, unsigned long long flags, int *status)
+{
+    return hipGetProcAddress(name, pfn, SIM_HIP_VERSION / 100000, flags, status);
 }

@@ -3,12 +3,15 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "sim/hip.h"
+#include "sim/hip_graph.h"
 
 enum { EVENT_DISABLE_TIMING = 2, EVENT_FLAGS = 0xe0000007u & 0x7fffffff, STREAM_NON_BLOCKING = 1 };
+
+static atomic_uint_fast64_t last_stream;
 
 static hipError_t
 stream_new(void **stream, unsigned flags, int priority)
@@ -27,6 +30,7 @@ stream_new(void **stream, unsigned flags, int priority)
         return hipErrorOutOfMemory;
     s->h = (Handle){HANDLE_STREAM, sim_hip_current()};
     s->flags = flags;
+    s->id = atomic_fetch_add(&last_stream, 1) + 1;
     s->priority = priority < -1 ? -1 : priority > 1 ? 1 : priority;
     if (!sim_hip_handle_add(&s->h)) {
         free(s);
@@ -61,6 +65,7 @@ hipStreamDestroy(void *stream)
         RETURN(hipErrorInvalidHandle);
     if (!sim_hip_handle_remove(stream, HANDLE_STREAM))
         RETURN(hipErrorContextIsDestroyed);
+    sim_hip_capture_leave(stream);
     free(stream);
     RETURN(hipSuccess);
 }
@@ -69,8 +74,9 @@ hipStreamDestroy(void *stream)
 static hipError_t
 stream_state(void *stream)
 {
-    if (!sim_hip_stream_ok(stream))
-        return hipErrorContextIsDestroyed;
+    hipError_t e = sim_hip_wait_stream(stream);
+    if (e != hipSuccess)
+        return e;
     HipDevice *d = (uintptr_t)stream > 2 ? sim_hip_device(((HipStream *)stream)->h.device)
                                          : sim_hip_device(sim_hip_current());
     return d ? d->sticky : hipErrorNoDevice;
@@ -93,9 +99,12 @@ hipStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
     if (flags > 1)
         RETURN(hipErrorInvalidValue);
+    bool done;
     if (!sim_hip_handle_valid(event, HANDLE_EVENT))
         RETURN(hipErrorInvalidHandle);
-    RETURN(sim_hip_stream_ok(stream) ? hipSuccess : hipErrorContextIsDestroyed);
+    if (!sim_hip_stream_ok(stream))
+        RETURN(hipErrorContextIsDestroyed);
+    RETURN(sim_hip_capture_wait(stream, event, flags, &done));
 }
 
 hipError_t
@@ -132,14 +141,65 @@ hipStreamGetDevice(void *stream, int *device)
 }
 
 hipError_t
-hipStreamIsCapturing(void *stream, int *status)
+hipStreamGetId(void *stream, unsigned long long *id)
 {
-    if (!status)
+    if (!id)
         RETURN(hipErrorInvalidValue);
     if (!sim_hip_stream_ok(stream))
         RETURN(hipErrorContextIsDestroyed);
-    *status = 0;
+    *id = (uintptr_t)stream > 2 ? ((HipStream *)stream)->id + 2 : (uintptr_t)stream;
     RETURN(hipSuccess);
+}
+
+int
+hipGetStreamDeviceId(void *stream)
+{
+    int device = -1;
+    return hipStreamGetDevice(stream, &device) == hipSuccess ? device : -1;
+}
+
+/* Compute units cannot be set aside: a mask is taken and means nothing. */
+hipError_t
+hipExtStreamCreateWithCUMask(void **stream, unsigned words, const uint32_t *mask)
+{
+    if (!words || !mask)
+        RETURN(hipErrorInvalidValue);
+    RETURN(stream_new(stream, 0, 0));
+}
+
+hipError_t
+hipExtStreamGetCUMask(void *stream, unsigned words, uint32_t *mask)
+{
+    if (!mask || !words)
+        RETURN(hipErrorInvalidValue);
+    if (!sim_hip_stream_ok(stream))
+        RETURN(hipErrorContextIsDestroyed);
+    const HipDevice *d = sim_hip_device(sim_hip_current());
+    for (unsigned i = 0; i < words; i++) {
+        uint32_t n = d && d->sim->cus > 32 * i ? d->sim->cus - 32 * i : 0;
+        mask[i] = n >= 32 ? UINT32_MAX : (UINT32_C(1) << n) - 1;
+    }
+    RETURN(hipSuccess);
+}
+
+hipError_t
+hipStreamWriteValue32(void *stream, void *p, uint32_t value, unsigned flags)
+{
+    if (!p || flags)
+        RETURN(hipErrorInvalidValue);
+    return hipMemsetD32Async(p, (int)value, 1, stream);
+}
+
+hipError_t
+hipStreamWriteValue64(void *stream, void *p, uint64_t value, unsigned flags)
+{
+    HipStream *capturing;
+    if (!p || flags)
+        RETURN(hipErrorInvalidValue);
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e == hipSuccess && capturing)
+        e = hipErrorStreamCaptureUnsupported;
+    RETURN(e == hipSuccess ? sim_hip_copy(p, &value, sizeof value, 4) : e);
 }
 
 hipError_t
@@ -148,7 +208,8 @@ hipStreamAddCallback(void *stream, void (*fn)(void *, hipError_t, void *), void 
     if (!fn || flags)
         RETURN(hipErrorInvalidValue);
     hipError_t e = stream_state(stream);
-    if (e == hipErrorContextIsDestroyed)
+    if (e == hipErrorContextIsDestroyed || e == hipErrorStreamCaptureUnsupported ||
+        e == hipErrorStreamCaptureImplicit)
         RETURN(e);
     fn(stream, e, user);
     RETURN(hipSuccess);
@@ -157,9 +218,14 @@ hipStreamAddCallback(void *stream, void (*fn)(void *, hipError_t, void *), void 
 hipError_t
 hipLaunchHostFunc(void *stream, void (*fn)(void *), void *user)
 {
+    HipStream *capturing;
     if (!fn)
         RETURN(hipErrorInvalidValue);
-    hipError_t e = stream_state(stream);
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e == hipSuccess && capturing)
+        RETURN(sim_hip_capture(capturing, &(Node){.kind = NODE_HOST, .fn = fn, .user = user}));
+    if (e == hipSuccess)
+        e = stream_state(stream);
     if (e == hipSuccess)
         fn(user);
     RETURN(e);
@@ -208,31 +274,50 @@ hipEventDestroy(void *event)
 {
     if (!sim_hip_handle_remove(event, HANDLE_EVENT))
         RETURN(hipErrorInvalidHandle);
+    sim_hip_capture_forget(event);
     free(event);
     RETURN(hipSuccess);
 }
 
 hipError_t
-hipEventRecord(void *event, void *stream)
+sim_hip_record(void *event)
 {
     struct timespec ts;
     HipEvent *ev = event;
     if (!sim_hip_handle_valid(event, HANDLE_EVENT))
-        RETURN(hipErrorInvalidHandle);
-    if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorContextIsDestroyed);
+        return hipErrorInvalidHandle;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     ev->ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
     ev->recorded = true;
-    RETURN(hipSuccess);
+    return hipSuccess;
+}
+
+static hipError_t
+record(void *event, void *stream, unsigned flags)
+{
+    HipStream *capturing;
+    if (!sim_hip_handle_valid(event, HANDLE_EVENT))
+        return hipErrorInvalidHandle;
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e != hipSuccess)
+        return e;
+    if (capturing)
+        return sim_hip_capture_record(capturing, event, flags);
+    if (((HipEvent *)event)->capture)
+        sim_hip_capture_forget(event);
+    return sim_hip_record(event);
+}
+
+hipError_t
+hipEventRecord(void *event, void *stream)
+{
+    RETURN(record(event, stream, 0));
 }
 
 hipError_t
 hipEventRecordWithFlags(void *event, void *stream, unsigned flags)
 {
-    if (flags > 1)
-        RETURN(hipErrorInvalidValue);
-    return hipEventRecord(event, stream);
+    RETURN(flags > 1 ? hipErrorInvalidValue : record(event, stream, flags));
 }
 
 hipError_t
@@ -240,8 +325,9 @@ hipEventSynchronize(void *event)
 {
     if (!sim_hip_handle_valid(event, HANDLE_EVENT))
         RETURN(hipErrorInvalidHandle);
+    hipError_t e = sim_hip_wait_event(event);
     HipDevice *d = sim_hip_device(((HipEvent *)event)->h.device);
-    RETURN(d ? d->sticky : hipErrorNoDevice);
+    RETURN(e != hipSuccess ? e : d ? d->sticky : hipErrorNoDevice);
 }
 
 hipError_t

@@ -269,6 +269,9 @@ main(int argc, char **argv)
     OK(hipFree(in));
     OK(hipFree(out));
     OK(hipModuleUnload(m));
-    printf("all right\n");
+    unsigned long long launched = 0, instructions = 0;
+    extern void tlsim_counters(void *, unsigned long long *, unsigned long long *);
+    tlsim_counters(NULL, &launched, &instructions);
+    printf("%llu launches, %llu instructions\n", launched, instructions);
     return 0;
 }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -309,3 +311,59 @@ def code_object(body: str, args: tuple[Arg, ...] = (), **kw: Any) -> bytes:
     mine = {k: kw.pop(k) for k in ("vgprs", "sgprs", "lds", "scratch", "extra") if k in kw}
     arch = kw.get("arch", "gfx942")
     return link({"k": assemble(body, args, arch=arch, **mine)}, **kw)
+
+
+# ---- clients of the HIP API, each in a process of its own ----------------------------------------------------------
+
+ADD = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  s_load_dword s8, s[0:1], 0x10
+  s_lshl_b32 s3, s2, 6
+  v_add_u32 v1, s3, v0
+  v_lshlrev_b32 v1, 2, v1
+  s_waitcnt lgkmcnt(0)
+  global_load_dword v2, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v2, s8, v2
+  global_store_dword v1, v2, s[6:7]
+"""
+"""Body of k(in, out, c) on gfx942: adds c to dwords, 64 threads a workgroup."""
+
+HIP_PRELUDE = """
+import ctypes as C, json, sys, os, struct
+hip = C.CDLL(os.path.join({libdir!r}, {lib!r}))
+for f in ("hipGetErrorName", "hipGetErrorString"):
+    getattr(hip, f).restype = C.c_char_p
+P = C.c_void_p
+def ok(e):
+    assert e == 0, hip.hipGetErrorName(e).decode()
+def malloc(n):
+    p = P(); ok(hip.hipMalloc(C.byref(p), C.c_size_t(n))); return p
+def launch(f, grid, block, *params, lds=0, extra=None):
+    arr = None
+    if extra is None:
+        arr = (P * max(len(params), 1))(*[C.cast(C.byref(p), P) for p in params])
+    return hip.hipModuleLaunchKernel(f, *grid, *block, lds, None, arr, extra)
+def load(path, name=b"k"):
+    m, f = P(), P()
+    ok(hip.hipModuleLoad(C.byref(m), path.encode()))
+    ok(hip.hipModuleGetFunction(C.byref(f), m, name))
+    return m, f
+"""
+
+
+def client_env(**env: str) -> dict[str, str]:
+    """Our environment without the simulator's variables, and with the given ones."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")} | env
+
+
+def hip_client(body: str, *args: object, lib: str = "libamdhip64.so", **env: str) -> tuple[dict, str]:
+    """Runs a client; it prints one JSON object last. Returns it and what went to stderr."""
+    from tilelang import sim
+
+    code = HIP_PRELUDE.format(libdir=sim.libdir(), lib=lib) + body
+    cmd = [sys.executable, "-c", code, *map(str, args)]
+    root = Path(__file__).resolve().parents[2]
+    r = subprocess.run(cmd, capture_output=True, text=True, env=client_env(**env), cwd=root)
+    assert r.returncode == 0, r.stderr[-3000:]
+    return json.loads(r.stdout.strip().splitlines()[-1]), r.stderr

@@ -3,52 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from simlib import BUF, Arg, code_object
+from simlib import ADD, BUF, Arg, code_object
+from simlib import hip_client as run
 
 sim = pytest.importorskip("tilelang.sim")
 
 ROOT = Path(__file__).resolve().parents[2]
-
-PRELUDE = """
-import ctypes as C, json, sys, os, struct
-hip = C.CDLL(os.path.join({libdir!r}, {lib!r}))
-for f in ("hipGetErrorName", "hipGetErrorString"):
-    getattr(hip, f).restype = C.c_char_p
-P = C.c_void_p
-def ok(e):
-    assert e == 0, hip.hipGetErrorName(e).decode()
-def malloc(n):
-    p = P(); ok(hip.hipMalloc(C.byref(p), C.c_size_t(n))); return p
-def launch(f, grid, block, *params, lds=0, extra=None):
-    arr = None
-    if extra is None:
-        arr = (P * max(len(params), 1))(*[C.cast(C.byref(p), P) for p in params])
-    return hip.hipModuleLaunchKernel(f, *grid, *block, lds, None, arr, extra)
-def load(path, name=b"k"):
-    m, f = P(), P()
-    ok(hip.hipModuleLoad(C.byref(m), path.encode()))
-    ok(hip.hipModuleGetFunction(C.byref(f), m, name))
-    return m, f
-"""
-
-ADD = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  s_load_dword s8, s[0:1], 0x10
-  s_lshl_b32 s3, s2, 6
-  v_add_u32 v1, s3, v0
-  v_lshlrev_b32 v1, 2, v1
-  s_waitcnt lgkmcnt(0)
-  global_load_dword v2, v1, s[4:5]
-  s_waitcnt vmcnt(0)
-  v_add_u32 v2, s8, v2
-  global_store_dword v1, v2, s[6:7]
-"""
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +19,6 @@ def add(tmp_path_factory):
     path = tmp_path_factory.mktemp("hip") / "add.hsaco"
     path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
     return path
-
-
-def run(body: str, *args: object, lib: str = "libamdhip64.so", **env: str) -> tuple[dict, str]:
-    """Runs a client; it prints one JSON object last. Returns it and what went to stderr."""
-    code = PRELUDE.format(libdir=sim.libdir(), lib=lib) + body
-    e = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
-    r = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, env={**e, **env}, cwd=ROOT
-    )
-    assert r.returncode == 0, r.stderr[-3000:]
-    return json.loads(r.stdout.strip().splitlines()[-1]), r.stderr
 
 
 @pytest.mark.parametrize("lib", ["libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7"])

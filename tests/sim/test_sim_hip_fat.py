@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from simlib import client_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -28,7 +28,6 @@ def test_executable_with_kernels(tmp_path, compress):
     assert (b"CCOB" in obj.read_bytes()) == compress
     link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
     subprocess.run([CLANG, str(obj), "-o", str(exe), *link], check=True)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
-    r = subprocess.run([str(exe)], capture_output=True, text=True, env={**env, "TILELANG_SIM_CHECK": "all"})
+    r = subprocess.run([str(exe)], capture_output=True, text=True, env=client_env(TILELANG_SIM_CHECK="all"))
     assert r.returncode == 0 and r.stderr == "", (r.stdout, r.stderr)
     assert r.stdout == "0 0 6 2\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from simlib import BUF, Arg, code_object
+from simlib import ADD, BUF, Arg, client_env, code_object
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -15,19 +15,6 @@ PYTHON = os.environ.get("HIP_PYTHON", sys.executable)
 """An interpreter that has hip-python (HIP_PYTHON names another than ours)."""
 if subprocess.run([PYTHON, "-c", "import hip"], capture_output=True).returncode:
     pytest.skip("hip-python is not installed", allow_module_level=True)
-
-ADD = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  s_load_dword s8, s[0:1], 0x10
-  s_lshl_b32 s3, s2, 6
-  v_add_u32 v1, s3, v0
-  v_lshlrev_b32 v1, 2, v1
-  s_waitcnt lgkmcnt(0)
-  global_load_dword v2, v1, s[4:5]
-  s_waitcnt vmcnt(0)
-  v_add_u32 v2, s8, v2
-  global_store_dword v1, v2, s[6:7]
-"""
 CLIENT = """
 import ctypes, sys
 import numpy as np
@@ -55,8 +42,7 @@ print(p.gcnArchName if isinstance(p.gcnArchName, str) else p.gcnArchName.decode(
 def test_module_and_launch(tmp_path):
     path = tmp_path / "add.hsaco"
     path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
     cmd = [PYTHON, "-c", CLIENT, str(path)]
-    r = subprocess.run(cmd, env={**env, "LD_LIBRARY_PATH": sim.libdir()}, capture_output=True, text=True)
+    r = subprocess.run(cmd, env=client_env(LD_LIBRARY_PATH=sim.libdir()), capture_output=True, text=True)
     assert r.returncode == 0, r.stderr[-3000:]
     assert r.stdout.strip() == "gfx942:sramecc+:xnack-"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from simlib import client_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -77,7 +78,7 @@ def test_equal_to_the_cpu(modules, tmp_path, name, tolerance):
     for i, a in enumerate(ints):
         np.save(tmp_path / f"in{i}.npy", a)
         inputs.append(f"--input=@{tmp_path}/in{i}.npy")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
+    env = client_env()
     env |= {"LD_LIBRARY_PATH": sim.libdir(), "TILELANG_SIM_CHECK": "all"}
     result = {}
     for device, module in modules.items():

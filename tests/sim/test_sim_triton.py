@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from simlib import client_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -22,7 +22,7 @@ TOLERANCE = {"add": 0.0, "softmax": 1e-6, "layer_norm": 1e-5, "matmul": 0.0}
 @pytest.mark.slow
 @pytest.mark.parametrize("checks", ["bounds", "all"])
 def test_kernels(tmp_path_factory, checks):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")}
+    env = client_env()
     env |= {
         "TRITON_LIBHIP_PATH": str(Path(sim.libdir()) / "libamdhip64.so"),
         "TRITON_CACHE_DIR": str(tmp_path_factory.getbasetemp() / "triton"),

@@ -16,6 +16,9 @@ __attribute__((visibility("hidden"), used)) void *const tlfwd_need = (void *)tls
 
 #define SIM_HIP(name, args)            __attribute__((visibility("hidden"), used)) void *tlfwd_##name;
 #define SIM_HIP_AS(result, name, args) SIM_HIP(name, args)
+#define SIM_ALIAS(name, function)      SIM_HIP(name, )
+#define SIM_REFUSED(name)              SIM_HIP(name, )
+#include "sim/hip_more.def"
 #include "sim/hip_sim.def"
 #undef SIM_HIP
 
@@ -38,6 +41,7 @@ static const struct {
     void **slot;
 } slots[] = {
 #define SIM_HIP(name, args) {#name, &tlfwd_##name},
+#include "sim/hip_more.def"
 #include "sim/hip_sim.def"
 #undef SIM_HIP
 };
