@@ -506,6 +506,8 @@ bool sim_build_salu(SimBuild *b);
 bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
 bool sim_build_smem(SimBuild *b);
 bool sim_build_valu(SimBuild *b);
+/* mfma="hw": the kernel of a dot instruction that sums like the chip; NULL: none is known. */
+SimKern sim_hw_kern(IsaArch arch, const char *mnemonic);
 void sim_build_indexed(SimBuild *b); /* after the others, in MODE_IDX */
 bool sim_build_lane(SimBuild *b);    /* readlane, swap and other VALU with bodies of their own */
 bool sim_build_mfma(SimBuild *b);

@@ -258,6 +258,11 @@ sim_build_valu(SimBuild *b)
     if (!place_operands(b, d))
         return false;
     r->fn = b->code->host->kern[k];
+    SimKern chip = (b->cls & MODE_HW) ? sim_hw_kern(b->code->arch, b->name) : NULL;
+    if (chip) {
+        r->fn = chip;
+        r->fl |= RF_CHIP;
+    }
     IsaInst plain = *b->in;
     plain.clamp = 0;
     SimBuild b2 = *b;

@@ -4,7 +4,7 @@
 
 #include "sim/core.h"
 
-enum { RF_CIN = 1, RF_COUT = 2, RF_CMPX = 4, RF_INTSAT = 8 };
+enum { RF_CIN = 1, RF_COUT = 2, RF_CMPX = 4, RF_INTSAT = 8, RF_CHIP = 16 /* minds the modes itself */ };
 
 void sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
 bool sim_type_is64(uint8_t t);
