@@ -503,6 +503,7 @@ SimSrc sim_build_src(SimBuild *b, const IsaOpnd *o);
 /* nth operand that is read (ISA_READ) and not a destination, or NULL. */
 const IsaOpnd *sim_build_read(const SimBuild *b, uint32_t nth);
 bool sim_build_salu(SimBuild *b);
+bool sim_build_salu_float(SimBuild *b); /* scalar floats of gfx12 */
 bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
 bool sim_build_smem(SimBuild *b);
 bool sim_build_valu(SimBuild *b);

@@ -666,10 +666,10 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         w->recs = sim_code_table(c, w->mode_cls);
         w->rec = w->recs;
         memcpy(w->s, state->s, sizeof state->s);
-        put64(w->s + S_VCC, state->vcc);
+        put_mask(w, S_VCC, state->vcc);
         w->s[S_M0] = state->m0;
-        SET_EXEC(w, state->exec);
-        sim_mask_rebuild(w, state->exec);
+        put64(w->s + S_EXEC, state->exec);
+        sim_mask_rebuild(w, EXEC(w));
         w->scc = state->scc;
         memcpy(w->v, state->v, wave_reg_bytes());
         if (state->lds_bytes)
@@ -689,8 +689,8 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         ok = ok && (w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP);
         memcpy(state->s, w->s, sizeof state->s);
         memcpy(state->v, w->v, wave_reg_bytes());
-        state->vcc = get64(w->s + S_VCC);
-        state->exec = EXEC(w);
+        state->vcc = VCC(w);
+        state->exec = get64(w->s + S_EXEC);
         state->m0 = w->s[S_M0];
         state->scc = w->scc;
         state->mode = w->mode;

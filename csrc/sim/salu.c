@@ -70,9 +70,9 @@ typedef struct SaluRow {
 #define SAVEEXEC(name, expr)                                                                                 \
     BODY(name)                                                                                               \
     {                                                                                                        \
-        uint64_t a = A64, e = EXEC(w), d = (expr);                                                           \
+        uint64_t a = A64, e = get64(w->s + S_EXEC), d = (expr);                                              \
         put64(w->s + r->dst, e);                                                                             \
-        SET_EXEC(w, d);                                                                                      \
+        put64(w->s + S_EXEC, d);                                                                             \
         w->scc = d != 0;                                                                                     \
         return NEXT(r);                                                                                      \
     }
@@ -127,7 +127,8 @@ static uint64_t
 bfe_i64(uint64_t a, uint32_t b)
 {
     uint32_t n = (b >> 16) & 127;
-    uint64_t v = bfe_u64(a, b);
+    uint64_t v = (uint64_t)((int64_t)a >> (b & 63)); /* a field that runs past bit 63 ends with the sign */
+    v = n >= 64 ? v : v & ((UINT64_C(1) << n) - 1);
     if (n == 0)
         return 0;
     if (n < 64)
@@ -198,6 +199,10 @@ S32(s_lshl4_add_u32, (a << 4) + b, (((uint64_t)a << 4) + b) >> 32 != 0)
 S32(s_pack_ll_b32_b16, (a & 0xffff) | b << 16, KEEP)
 S32(s_pack_lh_b32_b16, (a & 0xffff) | (b & 0xffff0000u), KEEP)
 S32(s_pack_hh_b32_b16, a >> 16 | (b & 0xffff0000u), KEEP)
+S32(s_pack_hl_b32_b16, a >> 16 | b << 16, KEEP)
+S64(s_add_nc_u64, a + b, KEEP)
+S64(s_sub_nc_u64, a - b, KEEP)
+S64(s_mul_u64, a *b, KEEP)
 S32(s_mov_b32, a, KEEP)
 S64(s_mov_b64, a, KEEP)
 S32(s_cmov_b32, w->scc ? a : w->s[r->dst], KEEP)
@@ -254,20 +259,51 @@ SAVEEXEC(s_andn1_saveexec_b64, ~a &e)
 SAVEEXEC(s_orn1_saveexec_b64, ~a | e)
 BODY(s_andn1_wrexec_b64)
 {
-    uint64_t d = ~A64 & EXEC(w);
-    SET_EXEC(w, d);
+    uint64_t d = ~A64 & get64(w->s + S_EXEC);
+    put64(w->s + S_EXEC, d);
     put64(w->s + r->dst, d);
     w->scc = d != 0;
     return NEXT(r);
 }
 BODY(s_andn2_wrexec_b64)
 {
-    uint64_t d = A64 & ~EXEC(w);
-    SET_EXEC(w, d);
+    uint64_t d = A64 & ~get64(w->s + S_EXEC);
+    put64(w->s + S_EXEC, d);
     put64(w->s + r->dst, d);
     w->scc = d != 0;
     return NEXT(r);
 }
+/* the same on the low half alone */
+#define SAVEEXEC32(name, expr)                                                                               \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint32_t a = A32, e = w->s[S_EXEC], d = (expr);                                                      \
+        w->s[r->dst] = e;                                                                                    \
+        w->s[S_EXEC] = d;                                                                                    \
+        w->scc = d != 0;                                                                                     \
+        return NEXT(r);                                                                                      \
+    }
+#define WREXEC32(name, expr)                                                                                 \
+    BODY(name)                                                                                               \
+    {                                                                                                        \
+        uint32_t a = A32, e = w->s[S_EXEC], d = (expr);                                                      \
+        w->s[S_EXEC] = d;                                                                                    \
+        w->s[r->dst] = d;                                                                                    \
+        w->scc = d != 0;                                                                                     \
+        return NEXT(r);                                                                                      \
+    }
+SAVEEXEC32(s_and_saveexec_b32, a &e)
+SAVEEXEC32(s_or_saveexec_b32, a | e)
+SAVEEXEC32(s_xor_saveexec_b32, a ^ e)
+SAVEEXEC32(s_nand_saveexec_b32, ~(a &e))
+SAVEEXEC32(s_nor_saveexec_b32, ~(a | e))
+SAVEEXEC32(s_xnor_saveexec_b32, ~(a ^ e))
+SAVEEXEC32(s_and_not0_saveexec_b32, ~a &e)
+SAVEEXEC32(s_or_not0_saveexec_b32, ~a | e)
+SAVEEXEC32(s_and_not1_saveexec_b32, a & ~e)
+SAVEEXEC32(s_or_not1_saveexec_b32, a | ~e)
+WREXEC32(s_and_not0_wrexec_b32, ~a &e)
+WREXEC32(s_and_not1_wrexec_b32, a & ~e)
 
 SCMP(s_cmp_eq_i32, a == b)
 SCMP(s_cmp_lg_i32, a != b)
@@ -340,72 +376,11 @@ SCMPK(s_cmpk_ge_u32, a >= U16)
 SCMPK(s_cmpk_lt_u32, a < U16)
 SCMPK(s_cmpk_le_u32, a <= U16)
 
-#define ROWP(name, p) {#name, s_##name, p}
 static const SaluRow rows[] = {
-#define P(name) {#name, s_##name, POI_SALU},
-    P(s_add_u32) P(s_sub_u32) P(s_add_i32) P(s_sub_i32) P(s_addc_u32) P(s_subb_u32) P(s_min_i32) P(
-        s_min_u32) P(s_max_i32) P(s_max_u32) P(s_lshl_b32) P(s_lshl_b64) P(s_lshr_b32) P(s_lshr_b64)
-        P(s_ashr_i32) P(s_ashr_i64) P(s_bfm_b32) P(s_bfm_b64) P(s_mul_i32) P(s_mul_hi_u32) P(s_mul_hi_i32) P(
-            s_bfe_u32) P(s_bfe_i32) P(s_bfe_u64) P(s_bfe_i64) P(s_absdiff_i32) P(s_lshl1_add_u32)
-            P(s_lshl2_add_u32) P(s_lshl3_add_u32) P(s_lshl4_add_u32) P(s_pack_ll_b32_b16) P(
-                s_pack_lh_b32_b16) P(s_pack_hh_b32_b16) P(s_wqm_b32) P(s_wqm_b64) P(s_brev_b32) P(s_brev_b64)
-                P(s_bcnt0_i32_b32) P(s_bcnt0_i32_b64) P(s_bcnt1_i32_b32) P(s_bcnt1_i32_b64) P(
-                    s_ff0_i32_b32) P(s_ff0_i32_b64) P(s_ff1_i32_b32) P(s_ff1_i32_b64) P(s_flbit_i32_b32)
-                    P(s_flbit_i32_b64) P(s_flbit_i32) P(s_flbit_i32_i64) P(s_sext_i32_i8) P(s_sext_i32_i16) P(
-                        s_bitset0_b32) P(s_bitset1_b32) P(s_bitset0_b64) P(s_bitset1_b64) P(s_quadmask_b32)
-                        P(s_quadmask_b64) P(s_abs_i32) P(s_bitreplicate_b64_b32) P(s_andn1_wrexec_b64)
-                            P(s_andn2_wrexec_b64) P(s_and_saveexec_b64) P(s_or_saveexec_b64) P(
-                                s_xor_saveexec_b64) P(s_andn2_saveexec_b64) P(s_orn2_saveexec_b64)
-                                P(s_nand_saveexec_b64) P(s_nor_saveexec_b64) P(s_xnor_saveexec_b64) P(
-                                    s_andn1_saveexec_b64)
-                                    P(s_orn1_saveexec_b64) P(s_cmp_eq_i32) P(s_cmp_lg_i32) P(s_cmp_gt_i32) P(
-                                        s_cmp_ge_i32) P(s_cmp_lt_i32)
-                                        P(
-                                            s_cmp_le_i32) P(s_cmp_gt_u32)
-                                            P(
-                                                s_cmp_ge_u32) P(s_cmp_lt_u32)
-                                                P(
-                                                    s_cmp_le_u32) P(s_cmp_eq_u64)
-                                                    P(s_cmp_lg_u64)
-                                                        P(s_bitcmp0_b32) P(s_bitcmp1_b32) P(s_bitcmp0_b64)
-                                                            P(s_bitcmp1_b64) P(s_movk_i32) P(s_cmovk_i32) P(
-                                                                s_addk_i32) P(s_mulk_i32) P(s_cmpk_eq_i32)
-                                                                P(s_cmpk_lg_i32) P(s_cmpk_gt_i32)
-                                                                    P(s_cmpk_ge_i32) P(s_cmpk_lt_i32) P(
-                                                                        s_cmpk_le_i32) P(s_cmpk_eq_u32)
-                                                                        P(s_cmpk_lg_u32) P(s_cmpk_gt_u32) P(
-                                                                            s_cmpk_ge_u32) P(s_cmpk_lt_u32)
-                                                                            P(s_cmpk_le_u32)
-#undef P
-                                                                                {"s_cmp_eq_u32",
-                                                                                 s_s_cmp_eq_i32, POI_SALU},
-    {"s_cmp_lg_u32", s_s_cmp_lg_i32, POI_SALU},
-    ROWP(s_mov_b32, POI_SALU_MOV),
-    ROWP(s_mov_b64, POI_SALU_MOV),
-    ROWP(s_cmov_b32, POI_SALU_SEL),
-    ROWP(s_cmov_b64, POI_SALU_SEL),
-    ROWP(s_cselect_b32, POI_SALU_SEL),
-    ROWP(s_cselect_b64, POI_SALU_SEL),
-    ROWP(s_and_b32, POI_SALU_AND),
-    ROWP(s_and_b64, POI_SALU_AND),
-    ROWP(s_or_b32, POI_SALU_OR),
-    ROWP(s_or_b64, POI_SALU_OR),
-    ROWP(s_xor_b32, POI_SALU_XOR),
-    ROWP(s_xor_b64, POI_SALU_XOR),
-    ROWP(s_xnor_b32, POI_SALU_XOR),
-    ROWP(s_xnor_b64, POI_SALU_XOR),
-    ROWP(s_andn2_b32, POI_SALU_ANDN2),
-    ROWP(s_andn2_b64, POI_SALU_ANDN2),
-    ROWP(s_orn2_b32, POI_SALU_ORN2),
-    ROWP(s_orn2_b64, POI_SALU_ORN2),
-    ROWP(s_nand_b32, POI_SALU_AND),
-    ROWP(s_nand_b64, POI_SALU_AND),
-    ROWP(s_nor_b32, POI_SALU_OR),
-    ROWP(s_nor_b64, POI_SALU_OR),
-    ROWP(s_not_b32, POI_SALU_MOV),
-    ROWP(s_not_b64, POI_SALU_MOV),
+#define SALU(name, body, poison) {#name, s_##body, POI_##poison},
+#include "sim/salu.def"
+#undef SALU
 };
-#undef ROWP
 
 bool
 sim_build_salu(SimBuild *b)
@@ -440,5 +415,5 @@ sim_build_salu(SimBuild *b)
             r->src[1] = r->src[0];
         return true;
     }
-    return sim_build_flow(b);
+    return sim_build_salu_float(b) || sim_build_flow(b);
 }
