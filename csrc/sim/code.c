@@ -250,10 +250,9 @@ sim_build_read(const SimBuild *b, uint32_t nth)
     return NULL;
 }
 
-static const SimRec *
-body_illegal(SimWave *w, const SimRec *r)
+const SimRec *
+sim_fault_illegal(SimWave *w, const SimRec *r, const char *why)
 {
-    const char *why = r->p ? r->p : "unsupported instruction";
     char text[160] = "";
     if (r->ext && r->ext->in.size) {
         TlArena a;
@@ -267,6 +266,12 @@ body_illegal(SimWave *w, const SimRec *r)
     }
     sim_fault(w, r, SIM_FAULT_ILLEGAL, true, 0, 0, UINT32_MAX, 0, "%s%s%s", why, text[0] ? ": " : "", text);
     return NULL;
+}
+
+static const SimRec *
+body_illegal(SimWave *w, const SimRec *r)
+{
+    return sim_fault_illegal(w, r, r->p ? r->p : "unsupported instruction");
 }
 
 static const SimRec *

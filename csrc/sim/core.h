@@ -505,7 +505,15 @@ const IsaOpnd *sim_build_read(const SimBuild *b, uint32_t nth);
 bool sim_build_salu(SimBuild *b);
 bool sim_build_salu_float(SimBuild *b); /* scalar floats of gfx12 */
 bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
+void sim_build_flow_operands(SimBuild *b);
+bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that return something */
 bool sim_build_smem(SimBuild *b);
+uint32_t sim_mode_start(IsaArch arch, uint32_t rsrc1);
+uint32_t sim_mode_class(uint32_t mode); /* MODE_PLAIN or MODE_ODD */
+/* The record after r in the table of this class. */
+const SimRec *sim_set_class(SimWave *w, const SimRec *r, uint32_t cls);
+/* Deterministic clock: later at each reading. */
+uint64_t sim_read_clock(SimWave *w);
 bool sim_build_valu(SimBuild *b);
 /* mfma="hw": the kernel of a dot instruction that sums like the chip; NULL: none is known. */
 SimKern sim_hw_kern(IsaArch arch, const char *mnemonic);

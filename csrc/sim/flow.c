@@ -1,6 +1,5 @@
-/* flow.c - jumps, program flow (SOPP), hardware registers, messages; scalar loads. */
+/* flow.c - jumps, program flow (SOPP), register indexing. */
 #include "sim/core.h"
-#include "sim/trace.h"
 
 #define BODY(name) static const SimRec *f_##name(SimWave *w, const SimRec *r)
 #define JUMP(r)    ((r) + (r)->imm)
@@ -100,67 +99,15 @@ BODY(call)
     return JUMP(r);
 }
 
-/* ---- hardware registers ---- */
-
-static uint32_t
-hwreg_read(SimWave *w, uint32_t id)
-{
-    switch (id) {
-    case 1:
-        return w->mode;
-    case 2: /* STATUS: scc, execz, vccz */
-        return w->scc | (uint32_t)(EXEC(w) == 0) << 9 | (uint32_t)(VCC(w) == 0) << 10;
-    case 3:
-        return w->trapsts;
-    case 4: /* HW_ID: wave slot and SIMD; deterministic */
-        return (w->index & 15) | ((w->index >> 2) & 3) << 4;
-    case 5: {
-        uint32_t blocks = (w->g->info ? w->g->info->rsrc1 : 0) & 63;
-        return blocks << 8;
-    }
-    case 6:
-        return ((w->g->lds_bytes + 511) / 512) << 12;
-    case 15: /* SH_MEM_BASES: private base, shared base, high halves */
-        return (uint32_t)(SIM_PRIVATE_APERTURE >> 48) | (uint32_t)(SIM_SHARED_APERTURE >> 48) << 16;
-    case 20:
-        return (uint32_t)(w->g->linear % 8);
-    default:
-        return 0;
-    }
-}
-
-/* Goes on in the record table of this class. */
-static const SimRec *
-set_class(SimWave *w, const SimRec *r, uint32_t cls)
-{
-    const SimRec *old = w->recs;
-    if (cls == w->mode_cls)
-        return NEXT(r);
-    const SimRec *t = sim_code_table(w->code, cls);
-    if (!t) {
-        sim_fault(w, r, SIM_FAULT_OOM, true, 0, 0, UINT32_MAX, 0, "out of memory");
-        return NULL;
-    }
-    w->mode_cls = cls;
-    w->recs = t;
-    return t + (NEXT(r) - old);
-}
-static const SimRec *
-set_mode(SimWave *w, const SimRec *r, uint32_t mode)
-{
-    w->mode = mode;
-    return set_class(w, r,
-                     (w->mode_cls & ~(uint32_t)MODE_ODD) | ((mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD));
-}
 /* GPR indexing: M0[7:0] is the index, M0[15:12] says which operands move (sources 0..2, destination). */
 BODY(idx_on)
 {
     w->s[S_M0] = (w->s[S_M0] & 0xffff0f00u) | (s32(w, r->src[0]) & 255) | ((uint32_t)r->imm & 15) << 12;
-    return set_class(w, r, w->mode_cls | MODE_IDX);
+    return sim_set_class(w, r, w->mode_cls | MODE_IDX);
 }
 BODY(idx_off)
 {
-    return set_class(w, r, w->mode_cls & ~(uint32_t)MODE_IDX);
+    return sim_set_class(w, r, w->mode_cls & ~(uint32_t)MODE_IDX);
 }
 BODY(idx_idx)
 {
@@ -213,149 +160,126 @@ BODY(movreld64)
     put64(w->s + ((r->dst + w->s[S_M0]) & 126), s64(w, r->src[0]));
     return NEXT(r);
 }
-BODY(getreg)
+/* RDNA: what M0 moves past the last register is s0 as a source and goes nowhere as a destination. */
+static uint32_t
+moved(uint32_t reg, uint32_t by, uint32_t none)
 {
-    uint32_t k = (uint32_t)r->imm, off = (k >> 6) & 31, n = ((k >> 11) & 31) + 1;
-    uint32_t v = hwreg_read(w, k & 63) >> off;
-    w->s[r->dst] = n >= 32 ? v : v & ((1u << n) - 1);
+    uint32_t i = reg + by;
+    return i < S_VCC ? i : none;
+}
+BODY(rdna_movrels32)
+{
+    w->s[r->dst] = w->s[moved(r->src[0].idx, w->s[S_M0], 0)];
     return NEXT(r);
 }
-BODY(setreg)
+BODY(rdna_movrels64)
 {
-    uint32_t k = (uint32_t)r->imm, id = k & 63, off = (k >> 6) & 31, n = ((k >> 11) & 31) + 1;
-    uint32_t mask = (n >= 32 ? ~0u : (1u << n) - 1) << off, v = (s32(w, r->src[0]) << off) & mask;
-    if (id == 1)
-        return set_mode(w, r, (w->mode & ~mask) | v);
-    if (id == 3)
-        w->trapsts = (w->trapsts & ~mask) | v;
+    put64(w->s + r->dst, get64(w->s + (moved(r->src[0].idx, w->s[S_M0], 0) & ~1u)));
     return NEXT(r);
 }
-
-/* ---- scalar memory ---- */
-
-static bool
-smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, uint32_t *out)
+BODY(rdna_movreld32)
 {
-    const SimExtent *x = w->port ? sim_mem_find(w->port, addr, n * 4) : NULL;
-    bool bounds = checking(w, SIM_CHECK_BOUNDS);
-    if (UNLIKELY(!x || (bounds && !sim_extent_holds(x, addr, n * 4)))) {
-        char text[160];
-        sim_describe(w, addr, n * 4, text, sizeof text);
-        if (!sim_fault(w, r, x || bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !x && !bounds, 0, addr,
-                       UINT32_MAX, 0, "scalar load of %u bytes %s", n * 4, text))
-            return false;
-        if (!x) {
-            memset(out, 0, 4 * n);
-            return true;
-        }
-    }
-    memcpy(out, (const void *)(uintptr_t)addr, (size_t)4 * n);
-    if (w->chk && checking(w, SIM_CHECK_INIT)) {
-        uint32_t *p = w->chk->sp + r->dst;
-        for (uint32_t k = 0; k < n; k++) {
-            uint32_t u = sim_undef_mask(x, addr + 4 * k, 4), bits = 0;
-            for (int q = 0; q < 4; q++)
-                bits |= (u >> q & 1) ? 255u << (8 * q) : 0;
-            p[k] = bits;
-            w->chk->sflag[r->dst + k] =
-                (uint8_t)((w->chk->sflag[r->dst + k] & ~VF_POISON) | (bits ? VF_POISON : 0));
-        }
-    }
-    if (w->g->info && w->g->info->race && checking(w, SIM_CHECK_RACE)) {
-        uint64_t lanes[64];
-        for (uint32_t k = 0; k < n; k++)
-            lanes[k] = addr + 4 * k;
-        sim_global_race(w, r, lanes, (UINT64_C(1) << n) - 1, 4, SIM_ACC_READ);
-    }
-    if (UNLIKELY(w->trace != NULL))
-        sim_trace_scalar(w, addr, 4 * n);
-    if (w->stats)
-        w->stats->scalar_read += 4 * n;
-    return w->stop == ST_RUN;
-}
-BODY(s_load)
-{
-    uint64_t addr = s64(w, r->src[0]) + (int64_t)r->imm;
-    if (r->src[1].kind)
-        addr += s32(w, r->src[1]);
-    uint32_t t[16];
-    if (!smem_read(w, r, addr & ~UINT64_C(3), r->ndst, t))
-        return NULL;
-    memcpy(w->s + r->dst, t, (size_t)4 * r->ndst);
+    w->s[moved(r->dst, w->s[S_M0], S_NULL)] = s32(w, r->src[0]);
     return NEXT(r);
 }
-BODY(s_buffer_load)
+BODY(rdna_movreld64)
 {
-    const uint32_t *d = w->s + r->src[0].idx;
-    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) & ~UINT64_C(3);
-    uint32_t stride = (d[1] >> 16) & 0x3fff;
-    uint64_t size = (uint64_t)d[2] * (stride ? stride : 1);
-    uint64_t off = (uint64_t)(int64_t)r->imm;
-    if (r->src[1].kind)
-        off += s32(w, r->src[1]);
-    off &= ~UINT64_C(3);
-    uint32_t t[16], n = r->ndst;
-    memset(t, 0, sizeof t);
-    uint64_t have = off < size ? (size - off) / 4 : 0;
-    uint32_t get = have < n ? (uint32_t)have : n;
-    if (get && !smem_read(w, r, base + off, get, t))
-        return NULL;
-    memcpy(w->s + r->dst, t, (size_t)4 * n);
+    put64(w->s + (moved(r->dst, w->s[S_M0], S_NULL) & ~1u), s64(w, r->src[0]));
     return NEXT(r);
 }
-/* Clocks are deterministic: four cycles an instruction, counted at the start of a slice of work; within one
- * each reading is later than the one before. */
-static uint64_t
-read_clock(SimWave *w)
+BODY(rdna_movrelsd)
 {
-    uint64_t t = w->icount * 4;
-    w->clock = w->clock + 16 > t ? w->clock + 16 : t;
-    return w->clock;
-}
-BODY(s_memtime)
-{
-    put64(w->s + r->dst, read_clock(w));
-    return NEXT(r);
-}
-BODY(s_memrealtime)
-{
-    put64(w->s + r->dst, read_clock(w) / 20);
+    uint32_t m = w->s[S_M0];
+    uint32_t v = r->src[0].kind == SRC_S ? w->s[moved(r->src[0].idx, m & 0x3ff, 0)] : s32(w, r->src[0]);
+    w->s[moved(r->dst, (m >> 16) & 0x3ff, S_NULL)] = v;
     return NEXT(r);
 }
 
-bool
-sim_build_smem(SimBuild *b)
+/* ---- loops over halves of a wave (gfx11): EXEC's other half waits in a scalar ---- */
+
+BODY(subvector_begin)
+{
+    uint32_t lo = w->s[S_EXEC], hi = w->s[S_EXEC + 1];
+    if (!lo && !hi)
+        return JUMP(r);
+    if (!lo) {
+        w->s[r->dst] = lo;
+        return NEXT(r);
+    }
+    w->s[r->dst] = hi;
+    w->s[S_EXEC + 1] = 0;
+    return NEXT(r);
+}
+BODY(subvector_end)
+{
+    uint32_t kept = w->s[r->dst];
+    if (w->s[S_EXEC + 1]) {
+        w->s[S_EXEC] = kept;
+        return NEXT(r);
+    }
+    if (!kept)
+        return NEXT(r);
+    w->s[r->dst] = w->s[S_EXEC];
+    w->s[S_EXEC + 1] = kept;
+    w->s[S_EXEC] = 0;
+    return JUMP(r);
+}
+
+/* ---- ends and halts ---- */
+
+BODY(setkill)
+{
+    return r->imm & 1 ? f_endpgm(w, r) : NEXT(r);
+}
+/* Nobody is there who could let the wave go on. */
+BODY(sethalt)
+{
+    if (!(r->imm & 1))
+        return NEXT(r);
+    sim_fault(w, r, SIM_FAULT_TRAP, true, 0, 0, UINT32_MAX, 0, "s_sethalt: the wave halts itself");
+    return NULL;
+}
+BODY(sendmsghalt)
+{
+    sim_fault(w, r, SIM_FAULT_TRAP, true, 0, 0, UINT32_MAX, 0, "s_sendmsghalt: the wave halts itself");
+    return NULL;
+}
+BODY(privileged)
+{
+    return sim_fault_illegal(w, r, "only a trap handler may do this");
+}
+BODY(code_end)
+{
+    return sim_fault_illegal(w, r, "execution ran into the padding behind the code");
+}
+/* Registers cannot be had at run time: no launch asks for that mode. */
+BODY(alloc_vgpr)
+{
+    w->scc = 0;
+    return NEXT(r);
+}
+
+/* Number, destination, source. A scalar that is only read where others are written (s_waitcnt_vscnt,
+ * s_subvector_loop) counts as the destination. */
+void
+sim_build_flow_operands(SimBuild *b)
 {
     const IsaInst *in = b->in;
     SimRec *r = b->r;
-    if (in->enc != ISA_SMEM)
-        return false;
-    const char *n = b->name;
     b->x->poison = POI_NONE;
-    if (!strncmp(n, "s_dcache", 8)) {
-        r->body = f_nop;
-        return true;
+    for (uint32_t k = 0; k < in->nopnds; k++) {
+        const IsaOpnd *o = &in->opnd[k];
+        if (o->kind == ISA_OPND_IMM) {
+            r->imm = (int32_t)o->bits;
+        } else if ((o->flags & ISA_WRITE) && o->kind == ISA_OPND_SGPR && !(o->flags & ISA_IMPLICIT)) {
+            r->dst = sim_build_sreg(b, o);
+            r->ndst = o->nregs;
+        } else if ((o->flags & ISA_READ) && !(o->flags & ISA_IMPLICIT) && o->kind != ISA_OPND_NONE) {
+            r->src[0] = sim_build_src(b, o);
+            if (o->kind == ISA_OPND_SGPR && in->enc == ISA_SOPK)
+                r->dst = sim_build_sreg(b, o);
+        }
     }
-    if (in->ndst == 1) {
-        r->dst = sim_build_sreg(b, &in->opnd[0]);
-        r->ndst = in->opnd[0].nregs;
-    }
-    if (!strcmp(n, "s_memtime") || !strcmp(n, "s_memrealtime")) {
-        r->body = n[5] == 't' ? f_s_memtime : f_s_memrealtime;
-        return true;
-    }
-    bool buf = !strncmp(n, "s_buffer_load", 13);
-    if (!buf && strncmp(n, "s_load", 6))
-        return false;
-    const IsaOpnd *base = sim_build_read(b, 0), *so = sim_build_read(b, 1);
-    if (!base)
-        return false;
-    r->src[0] = sim_build_src(b, base);
-    if (so && so->kind != ISA_OPND_NONE && so->kind != ISA_OPND_IMM)
-        r->src[1] = sim_build_src(b, so);
-    r->imm = in->offset;
-    r->body = buf ? f_s_buffer_load : f_s_load;
-    return true;
 }
 
 bool
@@ -367,6 +291,31 @@ sim_build_flow(SimBuild *b)
     } rows[] = {
         {"s_nop", f_nop},
         {"s_waitcnt", f_nop},
+        {"s_waitcnt_vscnt", f_nop},
+        {"s_waitcnt_vmcnt", f_nop},
+        {"s_waitcnt_expcnt", f_nop},
+        {"s_waitcnt_depctr", f_nop},
+        {"s_wait_alu", f_nop},
+        {"s_wait_idle", f_nop},
+        {"s_wait_event", f_nop},
+        {"s_wait_loadcnt", f_nop},
+        {"s_wait_storecnt", f_nop},
+        {"s_wait_samplecnt", f_nop},
+        {"s_wait_bvhcnt", f_nop},
+        {"s_wait_expcnt", f_nop},
+        {"s_wait_dscnt", f_nop},
+        {"s_wait_kmcnt", f_nop},
+        {"s_wait_loadcnt_dscnt", f_nop},
+        {"s_wait_storecnt_dscnt", f_nop},
+        {"s_delay_alu", f_nop},
+        {"s_clause", f_nop},
+        {"s_set_inst_prefetch_distance", f_nop},
+        {"s_version", f_nop},
+        {"s_ttracedata_imm", f_nop},
+        {"s_cbranch_cdbgsys", f_nop},
+        {"s_cbranch_cdbguser", f_nop},
+        {"s_cbranch_cdbgsys_or_user", f_nop},
+        {"s_cbranch_cdbgsys_and_user", f_nop},
         {"s_setprio", f_nop},
         {"s_sendmsg", f_nop},
         {"s_icache_inv", f_nop},
@@ -390,9 +339,17 @@ sim_build_flow(SimBuild *b)
         {"s_setpc_b64", f_setpc},
         {"s_swappc_b64", f_swappc},
         {"s_call_b64", f_call},
-        {"s_getreg_b32", f_getreg},
-        {"s_setreg_b32", f_setreg},
-        {"s_setreg_imm32_b32", f_setreg},
+        {"s_movrelsd_2_b32", f_rdna_movrelsd},
+        {"s_subvector_loop_begin", f_subvector_begin},
+        {"s_subvector_loop_end", f_subvector_end},
+        {"s_setkill", f_setkill},
+        {"s_sethalt", f_sethalt},
+        {"s_sendmsghalt", f_sendmsghalt},
+        {"s_rfe_b64", f_privileged},
+        {"s_rfe_restore_b64", f_privileged},
+        {"s_code_end", f_code_end},
+        {"s_alloc_vgpr", f_alloc_vgpr},
+        {"s_sleep_var", f_sleep},
         {"s_set_gpr_idx_on", f_idx_on},
         {"s_set_gpr_idx_off", f_idx_off},
         {"s_set_gpr_idx_idx", f_idx_idx},
@@ -402,27 +359,23 @@ sim_build_flow(SimBuild *b)
         {"s_movreld_b32", f_movreld32},
         {"s_movreld_b64", f_movreld64},
     };
-    const IsaInst *in = b->in;
-    SimRec *r = b->r;
     uint32_t i = 0;
     while (i < TL_COUNT(rows) && strcmp(rows[i].name, b->name))
         i++;
     if (i == TL_COUNT(rows))
-        return false;
+        return sim_build_hwreg(b);
+    SimRec *r = b->r;
     r->body = rows[i].body;
-    b->x->poison = POI_NONE;
-    for (uint32_t k = 0; k < in->nopnds; k++) {
-        const IsaOpnd *o = &in->opnd[k];
-        if (o->kind == ISA_OPND_IMM)
-            r->imm = (int32_t)o->bits;
-        else if ((o->flags & ISA_WRITE) && o->kind == ISA_OPND_SGPR && !(o->flags & ISA_IMPLICIT))
-            r->dst = sim_build_sreg(b, o);
-        else if ((o->flags & ISA_READ) && !(o->flags & ISA_IMPLICIT) && o->kind != ISA_OPND_NONE)
-            r->src[0] = sim_build_src(b, o);
-    }
+    sim_build_flow_operands(b);
     SimBody j = r->body;
+    if (b->code->arch >= ISA_GFX1100)
+        r->body = j == f_movrels32   ? f_rdna_movrels32
+                  : j == f_movrels64 ? f_rdna_movrels64
+                  : j == f_movreld32 ? f_rdna_movreld32
+                  : j == f_movreld64 ? f_rdna_movreld64
+                                     : j;
     if (j == f_branch || j == f_scc0 || j == f_scc1 || j == f_vccz || j == f_vccnz || j == f_execz ||
-        j == f_execnz || j == f_call) {
+        j == f_execnz || j == f_call || j == f_subvector_begin || j == f_subvector_end) {
         r->imm = 1 + (int16_t)r->imm;
         int64_t at = (b->index + (int64_t)r->imm);
         if (at < 0 || at >= (int64_t)b->code->nrec)

@@ -166,14 +166,6 @@ sim_group_wave_pc(const SimGroup *g, uint32_t wave, uint32_t *state)
 /* ---- initial state
  * --------------------------------------------------------------------------------------------- */
 
-/* Mode register from rsrc1: round and denorm modes, dx10_clamp, ieee. */
-static uint32_t
-mode_of(uint32_t rsrc1)
-{
-    return ((rsrc1 >> 12) & 0xff) | ((rsrc1 >> 21) & 1) << 8 | ((rsrc1 >> 23) & 1) << 9 |
-           ((rsrc1 >> 26) & 1) << 23;
-}
-
 static void
 define_s(SimWave *w, uint32_t reg, uint32_t n)
 {
@@ -197,6 +189,33 @@ put_s32(SimWave *w, uint32_t reg, uint32_t v)
     w->s[reg] = v;
     define_s(w, reg, 1);
     return reg + 1;
+}
+
+/* gfx12 keeps the workgroup's place in trap registers: x in ttmp9, y and z in the halves of ttmp7, as far as
+ * the descriptor asks for them; the wave's number in ttmp8[29:25]. */
+enum { S_TTMP0 = 108 };
+static void
+init_ttmps(const SimGroup *g, SimWave *w)
+{
+    uint32_t rsrc2 = g->info->rsrc2;
+    w->s[S_TTMP0 + 9] = g->wg[0];
+    w->s[S_TTMP0 + 8] = (w->index & 31) << 25;
+    w->s[S_TTMP0 + 7] = ((rsrc2 >> 8) & 1 ? g->wg[1] & 0xffff : 0) | ((rsrc2 >> 9) & 1 ? g->wg[2] << 16 : 0);
+}
+
+/* Vector registers a wave has, of each file. */
+static void
+reg_counts(const SimLaunchInfo *in, uint32_t *arch, uint32_t *acc)
+{
+    uint32_t granules = (in->rsrc1 & 63) + 1, first = ((in->rsrc3 & 63) + 1) * 4, total = granules * 8;
+    *acc = 0;
+    if (in->arch >= ISA_GFX1100) {
+        *arch = TL_MIN(granules * (in->wave64 ? 4u : 8u), 256u);
+        return;
+    }
+    *arch = TL_MIN(TL_MIN(first, total), 256u);
+    if (total > first)
+        *acc = TL_MIN(total - first, 256u);
 }
 
 /* User and system SGPRs in the order of the kernel descriptor. */
@@ -228,15 +247,20 @@ init_sgprs(SimGroup *g, SimWave *w)
         s = put_s32(w, s, v);
     }
     s = user > s ? user : s;
+    if (in->arch == ISA_GFX1201) {
+        init_ttmps(g, w);
+        return;
+    }
     for (uint32_t d = 0; d < 3; d++)
         if ((in->rsrc2 >> (7 + d)) & 1)
             s = put_s32(w, s, g->wg[d]);
     if ((in->rsrc2 >> 10) & 1)
         s = put_s32(w, s, w->index);
-    if (in->rsrc2 & 1)
+    if (in->rsrc2 & 1 &&
+        in->arch < ISA_GFX942) /* scratch offset of the wave; later chips know it by themselves */
         put_s32(w, s, 0);
-    put64(w->s + S_FLAT_SCRATCH, 0);
-    define_s(w, S_FLAT_SCRATCH, 2);
+    if (in->arch < ISA_GFX1100)
+        put_s64(w, S_FLAT_SCRATCH, 0);
 }
 
 static void
@@ -245,14 +269,14 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     const SimLaunchInfo *in = g->info;
     uint32_t threads = dim[0] * dim[1] * dim[2], first = w->index * g->wave_size;
     memset(w->s, 0, sizeof w->s);
-    uint32_t granules = (in->rsrc1 & 63) + 1, total = granules * 8, acc = ((in->rsrc3 & 63) + 1) * 4;
-    uint32_t arch = TL_MIN(acc, total), nacc = total > acc ? TL_MIN(total - acc, 256u) : 0;
-    memset(w->v, 0, (size_t)TL_MIN(arch, 256u) * LANES * 4);
-    memset(ROW(w, ROW_AGPR), 0, (size_t)nacc * LANES * 4);
+    uint32_t arch, acc;
+    reg_counts(in, &arch, &acc);
+    memset(w->v, 0, (size_t)arch * LANES * 4);
+    memset(ROW(w, ROW_AGPR), 0, (size_t)acc * LANES * 4);
     w->code = in->code;
     w->trace = sim_trace_start(in->trace, w);
-    w->mode = mode_of(in->rsrc1);
-    w->mode_cls = ((w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD) | (in->mfma_hw ? MODE_HW : MODE_PLAIN);
+    w->mode = sim_mode_start(in->arch, in->rsrc1);
+    w->mode_cls = sim_mode_class(w->mode) | (in->mfma_hw ? MODE_HW : MODE_PLAIN);
     w->recs = sim_code_table(in->code, w->mode_cls);
     w->rec = w->recs ? w->recs + (in->entry - in->code->base) / 4 : NULL;
     w->scc = 0;
@@ -264,7 +288,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     w->scratch_init = g->scratch_init ? g->scratch_init + g->scratch_wave * w->index : NULL;
     uint32_t n = threads > first ? TL_MIN(threads - first, g->wave_size) : 0;
     w->live_exec = n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
-    SET_EXEC(w, w->live_exec);
+    put64(w->s + S_EXEC, w->live_exec);
     sim_mask_rebuild(w, w->live_exec);
     if (!n)
         w->stop = ST_END;
@@ -661,8 +685,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         w->code = c;
         w->port = port;
         w->mode = state->mode;
-        w->mode_cls =
-            ((w->mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
+        w->mode_cls = sim_mode_class(w->mode) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
         w->recs = sim_code_table(c, w->mode_cls);
         w->rec = w->recs;
         memcpy(w->s, state->s, sizeof state->s);
