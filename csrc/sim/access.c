@@ -53,6 +53,13 @@ sim_acc_parse(const char *s, SimAcc *a)
         {"short", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
         {"b16", {ACC_U16, 2, 1, 0, 0, 0, SIM_WIDTH_2}},
         {"b16_d16_hi", {ACC_U16, 2, 1, 2, 0, 0, SIM_WIDTH_2}},
+        {"d16_u8", {ACC_U8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"d16_hi_u8", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"d16_i8", {ACC_I8, 1, 1, 1, 0, 0, SIM_WIDTH_1}},
+        {"d16_hi_i8", {ACC_I8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
+        {"d16_b16", {ACC_U16, 2, 1, 1, 0, 0, SIM_WIDTH_2}},
+        {"d16_hi_b16", {ACC_U16, 2, 1, 2, 0, 0, SIM_WIDTH_2}},
+        {"d16_hi_b8", {ACC_U8, 1, 1, 2, 0, 0, SIM_WIDTH_1}},
     };
     for (uint32_t i = 0; i < TL_COUNT(rows); i++)
         if (!strcmp(rows[i].name, s)) {
@@ -70,9 +77,15 @@ sim_atom_parse(const char *s, bool ds, SimAcc *a)
         uint8_t op, bytes;
     } rows[] =
         {
-            {"add_f32", AT_FADD, 4},     {"add_f64", AT_FADD, 8},       {"min_f64", AT_FMIN, 8},
-            {"max_f64", AT_FMAX, 8},     {"min_f32", AT_FMIN, 4},       {"max_f32", AT_FMAX, 4},
-            {"pk_add_f16", AT_PKF16, 4}, {"pk_add_bf16", AT_PKBF16, 4},
+            {"add_f32", AT_FADD, 4},         {"add_f64", AT_FADD, 8},
+            {"min_f64", AT_FMIN, 8},         {"max_f64", AT_FMAX, 8},
+            {"min_f32", AT_FMIN, 4},         {"max_f32", AT_FMAX, 4},
+            {"pk_add_f16", AT_PKF16, 4},     {"pk_add_bf16", AT_PKBF16, 4},
+            {"min_num_f64", AT_FMIN, 8},     {"max_num_f64", AT_FMAX, 8},
+            {"min_num_f32", AT_FMIN, 4},     {"max_num_f32", AT_FMAX, 4},
+            {"cond_sub_u32", AT_CONDSUB, 4}, {"sub_clamp_u32", AT_SUBCLAMP, 4},
+            {"csub_u32", AT_SUBCLAMP, 4},    {"ordered_add_b64", AT_ORDERED, 8},
+            {"cmpswap_f32", AT_FCMP, 4},
         },
       vec[] =
           {
@@ -81,13 +94,20 @@ sim_atom_parse(const char *s, bool ds, SimAcc *a)
               {"and", AT_AND, 0},   {"or", AT_OR, 0},           {"xor", AT_XOR, 0},   {"inc", AT_INC, 0},
               {"dec", AT_DEC, 0},
           },
-      lds[] = {
-          {"add_u", AT_ADD, 0},     {"sub_u", AT_SUB, 0},     {"rsub_u", AT_RSUB, 0},
-          {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
-          {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
-          {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
-          {"mskor_b", AT_MSKOR, 0}, {"cmpst_f", AT_FCMP, 0},  {"condxchg32_b", AT_CONDXCHG, 0},
-          {"wrap_b", AT_WRAP, 0},   {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
+      lds[] =
+          {
+              {"add_u", AT_ADD, 0},     {"sub_u", AT_SUB, 0},     {"rsub_u", AT_RSUB, 0},
+              {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
+              {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
+              {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
+              {"mskor_b", AT_MSKOR, 0}, {"cmpst_f", AT_FCMP, 0},  {"condxchg32_b", AT_CONDXCHG, 0},
+              {"wrap_b", AT_WRAP, 0},   {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
+          },
+      rdna[] = {
+          {"swap_b", AT_SWAP, 0}, {"cmpswap_b", AT_CMPSWAP, 0}, {"add_u", AT_ADD, 0},  {"sub_u", AT_SUB, 0},
+          {"min_i", AT_SMIN, 0},  {"min_u", AT_UMIN, 0},        {"max_i", AT_SMAX, 0}, {"max_u", AT_UMAX, 0},
+          {"and_b", AT_AND, 0},   {"or_b", AT_OR, 0},           {"xor_b", AT_XOR, 0},  {"inc_u", AT_INC, 0},
+          {"dec_u", AT_DEC, 0},
       };
     memset(a, 0, sizeof *a);
     for (uint32_t i = 0; i < TL_COUNT(rows); i++)
@@ -102,10 +122,11 @@ sim_atom_parse(const char *s, bool ds, SimAcc *a)
             a->bytes = s[n] ? 8 : 4;
         }
     }
-    for (uint32_t i = 0; ds && i < TL_COUNT(lds); i++) {
-        size_t n = strlen(lds[i].name);
-        if (!strncmp(lds[i].name, s, n) && (!strcmp(s + n, "32") || !strcmp(s + n, "64"))) {
-            a->atom = lds[i].op;
+    for (uint32_t i = 0; i < (ds ? TL_COUNT(lds) : TL_COUNT(rdna)); i++) {
+        const char *name = ds ? lds[i].name : rdna[i].name;
+        size_t n = strlen(name);
+        if (!strncmp(name, s, n) && (!strcmp(s + n, "32") || !strcmp(s + n, "64"))) {
+            a->atom = ds ? lds[i].op : rdna[i].op;
             a->bytes = s[n] == '6' ? 8 : 4;
         }
     }
@@ -256,6 +277,14 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     }
     case AT_WRAP: /* a ring buffer's index: wraps by data, else grows by cmp */
         return (uint32_t)old >= (uint32_t)data ? old - data : old + cmp;
+    case AT_CONDSUB:
+        return (uint32_t)old >= (uint32_t)data ? (uint32_t)(old - data) : old;
+    case AT_SUBCLAMP:
+        return (uint32_t)old >= (uint32_t)data ? (uint32_t)(old - data) : 0;
+    case AT_ORDERED:
+        if ((uint32_t)old != (uint32_t)data)
+            return old;
+        return (uint32_t)(old + 1) | ((old >> 32) + (data >> 32)) << 32;
     case AT_PKF16: {
         uint32_t o = (uint32_t)old, d = (uint32_t)data;
         return (f_half(half_f(o & 0xffff) + half_f(d & 0xffff)) & 0xffff) |

@@ -44,7 +44,10 @@ typedef enum AtomOp {
     AT_PKBF16,
     AT_FCMP,     /* compare-and-swap by float equality */
     AT_CONDXCHG, /* each dword: exchange when bit 31 of the data is set */
-    AT_WRAP
+    AT_WRAP,
+    AT_CONDSUB,  /* subtracts only what is there: the old value stays where it is the smaller one */
+    AT_SUBCLAMP, /* stops at 0 */
+    AT_ORDERED   /* low dword: a ticket that must match and then counts on; high dword: a sum */
 } AtomOp;
 
 /* "_dwordx2", "_u8_d16_hi", "_sbyte" ...: fills a; false = not a plain load or store suffix. */

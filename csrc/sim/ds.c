@@ -8,6 +8,7 @@ typedef struct DsOp { /* in the record as p */
     uint32_t off[2];
     uint8_t naddr;      /* 1, or 2 for two-offset forms */
     bool store, addtid; /* addtid: address = M0 + 4 * lane */
+    bool new_first;     /* compare-and-swap: the new value is data0, the comparand data1 (gfx11 and later) */
 } DsOp;
 
 /* Byte addresses of all lanes for offset k; returns the lanes that lie inside, after reports. */
@@ -182,7 +183,7 @@ body_ds_atomic(SimWave *w, const SimRec *r)
             }
             memcpy(&old, (void *)(uintptr_t)ptr[l], n);
             /* cmpst: data0 is the comparand, data1 the new value */
-            uint64_t v = op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP
+            uint64_t v = (op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP) && !op->new_first
                              ? sim_atom((AtomOp)op->acc.atom, n, old, b, a)
                              : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
             memcpy((void *)(uintptr_t)ptr[l], &v, n);
@@ -211,6 +212,17 @@ finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uin
     }
 }
 
+/* The lane that byte address `at` names in the view of lane l: gfx11 looks at each half of a wave of 64 lanes
+ * by itself. */
+static inline uint32_t
+perm_lane(const SimWave *w, uint32_t at, uint32_t l)
+{
+    uint32_t lane = at >> 2;
+    if (w->lane_mask == UINT32_MAX)
+        return lane & 31;
+    return w->code->arch == ISA_GFX1100 ? (lane & 31) | (l & 32) : lane & 63;
+}
+
 static const SimRec *
 body_permute(SimWave *w, const SimRec *r)
 {
@@ -218,7 +230,7 @@ body_permute(SimWave *w, const SimRec *r)
     uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] : 0;
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), to = ((va[l] + (uint32_t)r->imm) >> 2) & 63;
+        uint32_t l = (uint32_t)__builtin_ctzll(m), to = perm_lane(w, va[l] + (uint32_t)r->imm, l);
         out[to] = d[l];
         undef = (undef & ~(UINT64_C(1) << to)) | ((from >> l) & 1) << to;
     }
@@ -230,11 +242,12 @@ static const SimRec *
 body_bpermute(SimWave *w, const SimRec *r)
 {
     uint32_t out[64];
-    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] & exec : 0;
+    uint64_t exec = EXEC(w), undef = 0, seen = r->aux ? ~UINT64_C(0) : exec; /* aux: inactive lanes too */
+    uint64_t from = w->chk ? w->chk->vp[r->src[1].idx] & seen : 0;
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint32_t l = 0; l < 64; l++) {
-        uint32_t q = ((va[l] + (uint32_t)r->imm) >> 2) & 63;
-        out[l] = (exec >> q) & 1 ? d[q] : 0;
+        uint32_t q = perm_lane(w, va[l] + (uint32_t)r->imm, l);
+        out[l] = (seen >> q) & 1 ? d[q] : 0;
         undef |= ((from >> q) & 1) << l;
     }
     finish_perm(w, r, exec, out, undef);
@@ -327,6 +340,15 @@ phase_lanes(IsaArch arch, uint32_t bytes, bool write, uint32_t p)
     static const uint64_t wide[2] = {QUAD(0, 12) | UINT64_C(0xff) << 20, UINT64_C(0xff) << 4 | QUAD(16, 28)};
 #undef QUAD
     bool gfx950 = arch == ISA_GFX950;
+    if (arch >= ISA_GFX1100) { /* waves of 32 lanes */
+        if (bytes <= 4)
+            return p < 1 ? UINT64_C(0xffffffff) : 0;
+        if (bytes == 8)
+            return p < 2 ? UINT64_C(0xffff) << (16 * p) : 0;
+        if (arch == ISA_GFX1201)
+            return p < 4 ? UINT64_C(0xff) << (8 * p) : 0;
+        return p < 4 ? b128[p] : 0;
+    }
     if (bytes <= 4)
         return gfx950 ? (p < 1 ? ~UINT64_C(0) : 0) : p < 2 ? UINT64_C(0xffffffff) << (32 * p) : 0;
     if (bytes == 8 && gfx950 && !write)
@@ -373,6 +395,15 @@ count_conflicts(IsaArch arch, const uint32_t *addr, uint64_t exec, uint32_t byte
     }
 }
 
+/* Is no phase table known for this access? */
+static bool
+phase_gap(const SimWave *w, uint32_t bytes, bool write)
+{
+    if (w->code->arch < ISA_GFX1100)
+        return bytes == 12 && write;
+    return w->lane_mask != UINT32_MAX || bytes == 12 || (write && bytes > 4);
+}
+
 /* Adding a multiple of 4 to all addresses turns the banks round and changes no count, so one pattern of
  * distances is counted once: a loop's accesses hit this table. */
 void
@@ -383,9 +414,9 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
     (write ? st->lds_write : st->lds_read)[a->width] += (uint64_t)__builtin_popcountll(exec) * a->bytes;
     if (UNLIKELY(w->trace != NULL))
         sim_trace_lds(w, addr, exec, a->bytes);
-    if (a->bytes == 12 && write) /* no phase table is known for 96-bit writes */
-        st->lds_gap_accesses++;
-    if (!exec)
+    bool gap = phase_gap(w, a->bytes, write);
+    st->lds_gap_accesses += gap;
+    if (!exec || (gap && w->code->arch >= ISA_GFX1100))
         return;
     uint32_t base = addr[__builtin_ctzll(exec)] & ~3u, dist[64], hash = a->bytes * 2u + write;
     const uint32_t *m = exec_mask(w, exec);
@@ -410,11 +441,32 @@ sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const SimAcc *a, 
  * ------------------------------------------------------------------------------------------------------------
  */
 
-static bool
-parse_ds(const char *n, DsOp *op, SimBody *body)
+/* The names of gfx11 and later in terms of the older ones. */
+static void
+older_name(const char *n, char *out, size_t cap)
 {
-    char buf[40];
+    static const char *const pairs[][2] = {
+        {"_load_", "_read_"},      {"_store_", "_write_"},       {"_storexchg_", "_wrxchg_"},
+        {"_cmpstore_", "_cmpst_"}, {"_2addr_stride64", "2st64"}, {"_2addr", "2"},
+    };
+    snprintf(out, cap, "%s", n);
+    for (uint32_t i = 0; i < TL_COUNT(pairs); i++) {
+        char *at = strstr(out, pairs[i][0]);
+        if (!at)
+            continue;
+        char rest[48];
+        snprintf(rest, sizeof rest, "%s", at + strlen(pairs[i][0]));
+        snprintf(at, cap - (size_t)(at - out), "%s%s", pairs[i][1], rest);
+    }
+}
+
+static bool
+parse_ds(const char *name, DsOp *op, SimBody *body)
+{
+    char buf[48], n[48];
+    older_name(name, n, sizeof n);
     op->naddr = 1;
+    op->new_first = strstr(name, "_cmpstore_") != NULL;
     op->addtid = strstr(n, "_addtid_") != NULL;
     if (op->addtid) {
         op->store = n[3] == 'w';
@@ -476,7 +528,8 @@ sim_build_ds(SimBuild *b)
         r->body = body_ds_nop;
         return true;
     }
-    if (!strcmp(n, "ds_permute_b32") || !strcmp(n, "ds_bpermute_b32") || !strcmp(n, "ds_swizzle_b32")) {
+    if (!strcmp(n, "ds_permute_b32") || !strncmp(n, "ds_bpermute_", 12) || !strcmp(n, "ds_swizzle_b32")) {
+        r->aux = !strcmp(n, "ds_bpermute_fi_b32");
         r->body = n[3] == 'p' ? body_permute : n[3] == 'b' ? body_bpermute : body_swizzle;
         r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
         return true;
@@ -495,7 +548,7 @@ sim_build_ds(SimBuild *b)
     if (!parse_ds(n, op, &r->body))
         return false;
     if (op->naddr == 2) {
-        uint32_t scale = op->acc.bytes * (strstr(n, "st64") ? 64u : 1u);
+        uint32_t scale = op->acc.bytes * (strstr(n, "st64") || strstr(n, "stride64") ? 64u : 1u);
         op->off[0] = in->offset0 * scale;
         op->off[1] = in->offset1 * scale;
     } else {
