@@ -28,6 +28,28 @@ sim_format_bytes(uint32_t dfmt)
     return (uint32_t)(w[0] + w[1] + w[2] + w[3]) / 8;
 }
 
+bool
+sim_format_unified(uint32_t format, uint32_t *dfmt, uint32_t *nfmt)
+{
+    /* runs of numbers: data format, its number formats in order as digits */
+    static const struct {
+        uint8_t first, dfmt;
+        const char *nfmts;
+    } runs[] = {{1, 1, "012345"},   {7, 2, "0123457"},  {14, 3, "012345"}, {20, 4, "457"},
+                {23, 5, "0123457"}, {30, 6, "7"},       {31, 7, "7"},      {32, 8, "0145"},
+                {36, 9, "012345"},  {42, 10, "012345"}, {48, 11, "457"},   {51, 12, "0123457"},
+                {58, 13, "457"},    {61, 14, "457"}};
+    for (uint32_t i = 0; i < TL_COUNT(runs); i++) {
+        uint32_t at = format - runs[i].first;
+        if (format >= runs[i].first && at < strlen(runs[i].nfmts)) {
+            *dfmt = runs[i].dfmt;
+            *nfmt = (uint32_t)(runs[i].nfmts[at] - '0');
+            return true;
+        }
+    }
+    return false;
+}
+
 static float
 as_float(uint32_t u)
 {

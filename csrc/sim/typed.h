@@ -1,4 +1,4 @@
-/* typed.h - elements of typed buffers (gfx9 formats): memory bytes to components and back. */
+/* typed.h - elements of typed buffers (formats as gfx9 numbers them): memory bytes to components and back. */
 #ifndef TL_SIM_TYPED_H
 #define TL_SIM_TYPED_H
 
@@ -6,6 +6,8 @@
 
 /* Bytes of an element of a data format; 0: no such format. */
 uint32_t sim_format_bytes(uint32_t dfmt);
+/* The two formats of gfx9 that one of gfx11 and later means; false = reserved. */
+bool sim_format_unified(uint32_t format, uint32_t *dfmt, uint32_t *nfmt);
 /* Components of the element at p: 32-bit floats or integers; those that the format lacks are 0, 0, 0, 1 (as
  * the number format counts: 1.0 or 1). */
 void sim_format_load(uint32_t dfmt, uint32_t nfmt, const uint8_t *p, uint32_t c[4]);

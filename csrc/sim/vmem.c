@@ -7,7 +7,6 @@
  */
 #include "sim/vmem.h"
 #include "sim/trace.h"
-#include "sim/typed.h"
 #include "sim/valu.h"
 
 enum { SEG_GLOBAL, SEG_FLAT, SEG_SCRATCH, SEG_BUFFER };
@@ -27,13 +26,64 @@ flat_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
             v->va[l] = (uint32_t)(base + (a ? a[l] : 0));
         return;
     }
-    if (r->src[2].kind) {
+    if (UNLIKELY(op->addtid)) {
+        base += r->src[2].kind ? s64(w, r->src[2]) : 0;
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + 4 * l;
+    } else if (r->src[2].kind) {
         base += s64(w, r->src[2]);
         for (uint32_t l = 0; l < LANES; l++)
             v->va[l] = base + a[l];
     } else {
         for (uint32_t l = 0; l < LANES; l++)
             v->va[l] = base + (a[l] | (uint64_t)a[l + 64] << 32);
+    }
+}
+
+/* Byte of a swizzled buffer: `lines` elements of `elem` bytes lie side by side, one for each of as many
+ * indices. */
+static uint64_t
+swizzled(uint32_t index, uint32_t offset, uint32_t stride, uint32_t lines, uint32_t elem)
+{
+    uint64_t row = (uint64_t)(index / lines) * stride + offset / elem * elem;
+    return row * lines + (uint64_t)(index % lines) * elem + offset % elem;
+}
+
+/* Bytes of an access that lie below a limit, in whole dwords; all or nothing for narrow and `whole` ones. */
+static uint32_t
+room_below(uint64_t at, uint64_t limit, uint32_t n, bool whole)
+{
+    if (at + n <= limit)
+        return n;
+    return at < limit && !whole && n >= 4 ? (uint32_t)(limit - at) & ~3u : 0;
+}
+
+/* gfx11 and later: OOB_SELECT of the descriptor picks the rule: 0 index and offset in the record, 1 index
+ * only, 2 nothing (but a buffer without records), 3 raw: bytes, or as 0 when swizzled. */
+static void
+buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, uint32_t so)
+{
+    const uint32_t *d = w->s + r->src[3].idx, *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
+    const uint32_t *index = op->idxen ? a : NULL, *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
+    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so;
+    uint32_t stride = d[1] >> 16 & 0x3fff, records = d[2], swizzle = d[1] >> 30, n = op->acc.bytes;
+    uint32_t select = d[3] >> 28 & 3, tid = d[3] & SCRATCH_RSRC ? 1 : 0;
+    uint64_t room = records > so ? records - so : 0;
+    bool whole = op->acc.atom || op->typed;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t i = (index ? index[l] : 0) + tid * l, o = (off ? off[l] : 0) + (uint32_t)r->imm, ok = n;
+        uint64_t at = (uint64_t)i * stride + o;
+        if (select == 0 || (select == 3 && swizzle && stride))
+            ok = i < records ? room_below(o, stride, n, whole) : 0;
+        else if (select == 1)
+            ok = i < records ? n : 0;
+        else if (select == 2)
+            ok = records ? n : 0;
+        else
+            ok = room_below(at, room, n, whole);
+        v->va[l] = base + (swizzle ? swizzled(i, o, stride, 8u << (d[3] >> 21 & 3), 2u << swizzle) : at);
+        v->room[l] = (uint8_t)ok;
+        v->partial |= ok != n && (v->exec >> l & 1);
     }
 }
 
@@ -52,11 +102,17 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     uint32_t inst = (uint32_t)r->imm;
     bool whole = op->acc.atom || op->typed;
     v->partial = 0;
-    if (d[3] & SCRATCH_RSRC) { /* scratch: offsets are bytes of a lane, the scalar one bytes of the wave */
+    if (d[3] & SCRATCH_RSRC &&
+        w->code->arch <
+            ISA_GFX1100) { /* scratch: offsets are bytes of a lane, the scalar one bytes of the wave */
         so /= LANES;
         for (uint32_t l = 0; l < LANES; l++)
             v->va[l] = (uint32_t)((off ? off[l] : 0) + inst + so);
         v->priv = v->exec;
+        return;
+    }
+    if (w->code->arch >= ISA_GFX1100) {
+        buffer_rdna(w, r, op, v, so);
         return;
     }
     bool structured = op->idxen && stride;
@@ -74,6 +130,11 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         v->room[l] = (uint8_t)ok;
         v->partial |= ok != n;
     }
+    if (UNLIKELY(swizzle && structured))
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + so +
+                       swizzled(a[l], (off ? off[l] : 0) + inst, stride, 8u << (d[3] >> 21 & 3),
+                                2u << (d[3] >> 19 & 3));
 }
 
 /* ---- extents
@@ -179,12 +240,11 @@ local_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n,
                      (unsigned long long)size, scratch ? "of a lane" : "of the workgroup", l);
 }
 
-/* Fills v: addresses, segments, pointers. false = stop. */
 static bool
-vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
+vm_lanes_of(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write, uint64_t exec)
 {
     uint32_t n = op->acc.bytes;
-    v->exec = v->ok = EXEC(w);
+    v->exec = v->ok = exec;
     v->lds = v->priv = 0;
     v->partial = 0;
     v->one = NULL;
@@ -228,6 +288,18 @@ vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
     if (glob && !global_lanes(w, r, v, glob, n, write))
         return false;
     return true;
+}
+
+static bool
+vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write)
+{
+    return vm_lanes_of(w, r, op, v, write, EXEC(w));
+}
+
+bool
+sim_vm_lanes(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write, uint64_t exec)
+{
+    return vm_lanes_of(w, r, op, v, write, exec);
 }
 
 /* ---- loads
@@ -275,6 +347,23 @@ body_load(SimWave *w, const SimRec *r)
     if (w->chk)
         sim_write_poison(w, &op->acc, v.exec, r->dst, v.undef);
     return NEXT(r);
+}
+
+/* With the tfe bit a status word follows the data: 0, all pages are resident. */
+static const SimRec *
+body_load_tfe(SimWave *w, const SimRec *r)
+{
+    const VmOp *op = r->p;
+    uint32_t zero[64] = {0}, status = r->dst + op->acc.dwords;
+    uint64_t exec = EXEC(w), none = 0;
+    const SimRec *next = op->typed ? sim_body_typed_load(w, r) : body_load(w, r);
+    if (!next || !exec)
+        return next;
+    SimAcc a = {ACC_DWORDS, 4, 1, 0, 0, 0, 0};
+    sim_blend(w, exec, ROW(w, status), zero, 1);
+    if (w->chk)
+        sim_write_poison(w, &a, exec, status, &none);
+    return next;
 }
 
 static const SimRec *
@@ -346,7 +435,7 @@ body_atomic(SimWave *w, const SimRec *r)
         uint64_t a = d0[l], b = 0, old;
         if (n == 8)
             a |= (uint64_t)d0[l + 64] << 32;
-        if (op->acc.atom == AT_CMPSWAP)
+        if (op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP)
             b = n == 8 ? d1[l] | (uint64_t)d1[l + 64] << 32 : d1[l];
         if (v.ptr[l] & (n - 1)) {
             old = 0;
@@ -424,98 +513,7 @@ body_cache(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
-/* ---- typed buffers (gfx9): the format is in the instruction (tbuffer) or in the descriptor
- * ------------------------ */
-
-/* Format and lanes of a typed access; false = stop. */
-static bool
-typed_lanes(SimWave *w, const SimRec *r, VmOp *op, VmLanes *v, bool write, uint32_t *dfmt, uint32_t *nfmt)
-{
-    const IsaInst *in = &r->ext->in;
-    uint32_t word3 = w->s[r->src[3].idx + 3];
-    *dfmt = in->enc == ISA_MTBUF ? in->format & 15 : word3 >> 15 & 15;
-    *nfmt = in->enc == ISA_MTBUF ? in->format >> 4 & 7 : word3 >> 12 & 7;
-    uint32_t n = sim_format_bytes(*dfmt);
-    if (!n) {
-        sim_fault(w, r, SIM_FAULT_ILLEGAL, true, 0, 0, UINT32_MAX, 0,
-                  "data format %u of the buffer is not known", *dfmt);
-        return false;
-    }
-    op->acc.bytes = (uint8_t)n;
-    if (!vm_lanes(w, r, op, v, write))
-        return false;
-    return !w->chk || (write ? sim_vm_check_store(w, r, op, v) : sim_vm_check_load(w, r, op, v));
-}
-
-static const SimRec *
-body_typed_load(SimWave *w, const SimRec *r)
-{
-    VmOp op = *(const VmOp *)r->p;
-    const IsaInst *in = &r->ext->in;
-    uint32_t dfmt, nfmt, word3 = w->s[r->src[3].idx + 3], nd = op.acc.dwords;
-    VmLanes v;
-    if (!EXEC(w))
-        return NEXT(r);
-    memset(v.undef, 0, sizeof v.undef);
-    if (!typed_lanes(w, r, &op, &v, false, &dfmt, &nfmt))
-        return NULL;
-    for (uint64_t m = v.exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0}, out[4], regs[4] = {0};
-        if (v.ok >> l & 1)
-            sim_format_load(dfmt, nfmt, (const uint8_t *)(uintptr_t)v.ptr[l], c);
-        for (uint32_t k = 0; k < 4; k++) {
-            uint32_t sel = in->enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
-            uint32_t one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
-            out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && (v.ok >> l & 1) ? one : 0;
-            uint32_t half = nfmt == 4 || nfmt == 5 ? out[k] & 0xffff : sim_half_of(out[k]);
-            if (!op.acc.d16)
-                regs[k] = out[k];
-            else if (op.acc.d16 == 2)
-                regs[0] = k ? regs[0] : half << 16 | (ROW(w, r->dst)[l] & 0xffff);
-            else
-                regs[k / 2] |= half << 16 * (k & 1);
-        }
-        for (uint32_t k = 0; k < nd; k++)
-            ROW(w, r->dst + k)[l] = regs[k];
-    }
-    if (op.comps & 1 && op.acc.d16 == 1) /* the last half belongs to no component */
-        for (uint32_t l = 0; l < LANES; l++)
-            if (v.exec >> l & 1)
-                ROW(w, r->dst + nd - 1)[l] &= 0xffff;
-    if (w->chk) {
-        uint64_t all = v.undef[0] | v.undef[1] | v.undef[2] | v.undef[3], undef[4] = {all, all, all, all};
-        op.acc.d16 = 0;
-        sim_write_poison(w, &op.acc, v.exec, r->dst, undef);
-    }
-    return NEXT(r);
-}
-
-static const SimRec *
-body_typed_store(SimWave *w, const SimRec *r)
-{
-    VmOp op = *(const VmOp *)r->p;
-    uint32_t dfmt, nfmt;
-    VmLanes v;
-    if (!EXEC(w))
-        return NEXT(r);
-    if (!typed_lanes(w, r, &op, &v, true, &dfmt, &nfmt))
-        return NULL;
-    for (uint64_t m = v.ok & v.exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0};
-        for (uint32_t k = 0; k < op.comps; k++) {
-            uint32_t reg = ROW(w, r->src[1].idx + (op.acc.d16 ? k / 2 : k))[l];
-            if (op.acc.d16) {
-                reg = op.acc.d16 == 2 || k & 1 ? reg >> 16 : reg & 0xffff;
-                reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_float_of(reg);
-            }
-            c[k] = reg;
-        }
-        sim_format_store(dfmt, nfmt, c, (uint8_t *)(uintptr_t)v.ptr[l]);
-    }
-    return NEXT(r);
-}
-
-/* "format_xyz", "format_d16_x", "format_d16_hi_x" */
+/* "format_xyz", "format_d16_x", "format_d16_hi_x"; gfx11 and later: "d16_format_x", "d16_hi_format_x" */
 static bool
 parse_typed(const char *s, VmOp *op)
 {
@@ -538,13 +536,15 @@ parse_vm(const char *n, VmOp *op, SimBody *body)
 {
     char buf[40];
     const char *s = strchr(n, '_') + 1;
+    if (sim_vm_parse_more(s, op, body))
+        return true;
     if (!strncmp(s, "load_lds_", 9)) {
         op->to_lds = true;
         *body = body_load_lds;
         return sim_acc_parse(s + 9, &op->acc);
     }
-    if (!strncmp(s, "load_format_", 12) || !strncmp(s, "store_format_", 13)) {
-        *body = *s == 'l' ? body_typed_load : body_typed_store;
+    if (strstr(s, "format_") && (*s == 'l' || *s == 's')) {
+        *body = *s == 'l' ? sim_body_typed_load : sim_body_typed_store;
         return parse_typed(s, op);
     }
     if (!strncmp(s, "load_", 5)) {
@@ -567,10 +567,10 @@ flat_operands(SimBuild *b, const VmOp *op)
 {
     SimRec *r = b->r;
     uint32_t i = 0;
-    const IsaOpnd *o = sim_build_read(b, i++);
+    const IsaOpnd *o = op->addtid ? NULL : sim_build_read(b, i++);
     if (o && o->kind != ISA_OPND_NONE)
         r->src[0] = sim_build_src(b, o);
-    if (r->body == body_store || r->body == body_atomic) {
+    if (r->body == body_store || r->body == body_atomic || op->stores) {
         o = sim_build_read(b, i++);
         if (o)
             r->src[1] = sim_build_src(b, o);
@@ -608,6 +608,19 @@ buffer_operands(SimBuild *b, VmOp *op)
     return true;
 }
 
+/* Cache control: no address, no data. */
+bool
+sim_vm_is_cache(const char *n)
+{
+    static const char *const names[] = {
+        "buffer_inv",     "buffer_wbl2",    "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_invl2",
+        "buffer_gl0_inv", "buffer_gl1_inv", "global_inv",     "global_wb",          "global_wbinv"};
+    for (uint32_t i = 0; i < TL_COUNT(names); i++)
+        if (!strcmp(n, names[i]))
+            return true;
+    return false;
+}
+
 bool
 sim_build_vmem(SimBuild *b)
 {
@@ -615,11 +628,10 @@ sim_build_vmem(SimBuild *b)
     SimRec *r = b->r;
     const char *n = b->name;
     if (in->enc != ISA_FLAT && in->enc != ISA_GLOBAL && in->enc != ISA_SCRATCH && in->enc != ISA_MUBUF &&
-        (in->enc != ISA_MTBUF || b->code->arch > ISA_GFX950))
+        in->enc != ISA_MTBUF)
         return false;
     b->x->poison = POI_NONE;
-    if (!strcmp(n, "buffer_inv") || !strcmp(n, "buffer_wbl2") || !strncmp(n, "buffer_wbinvl1", 14) ||
-        !strcmp(n, "buffer_invl2")) {
+    if (sim_vm_is_cache(n)) {
         r->body = body_cache;
         return true;
     }
@@ -628,11 +640,12 @@ sim_build_vmem(SimBuild *b)
         b->failed = true;
         return false;
     }
+    memset(op, 0, sizeof *op);
     op->seg = in->enc == ISA_FLAT      ? SEG_FLAT
               : in->enc == ISA_GLOBAL  ? SEG_GLOBAL
               : in->enc == ISA_SCRATCH ? SEG_SCRATCH
                                        : SEG_BUFFER;
-    if (!parse_vm(n, op, &r->body) || (op->typed && (b->code->arch > ISA_GFX950 || in->lds)))
+    if (!parse_vm(n, op, &r->body) || (op->typed && in->lds))
         return false;
     if (op->seg == SEG_SCRATCH && op->to_lds)
         return false;
@@ -641,16 +654,18 @@ sim_build_vmem(SimBuild *b)
         r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
         r->ndst = o->nregs;
     }
-    op->acc.rtn = op->acc.atom && (in->sc0 || in->glc);
+    op->acc.rtn = op->acc.atom && (in->sc0 || in->glc || (b->code->arch == ISA_GFX1201 && (in->th & 1)));
     r->imm = in->offset;
     if (op->seg == SEG_BUFFER) {
         if (!buffer_operands(b, op))
             return false;
     } else {
         flat_operands(b, op);
-        if (op->seg != SEG_SCRATCH && !r->src[0].kind)
+        if (op->seg != SEG_SCRATCH && !r->src[0].kind && !op->addtid)
             return false;
     }
+    if (in->tfe && (r->body == body_load || r->body == sim_body_typed_load))
+        r->body = body_load_tfe;
     r->p = op;
     b->x->mem_bytes = op->acc.bytes;
     return true;

@@ -1,0 +1,98 @@
+/* vmem_typed.c - typed buffers: the format is in the instruction (tbuffer) or in the descriptor; gfx9 has a
+ * data and a number format, later chips one number for both.
+ */
+#include "sim/typed.h"
+#include "sim/vmem.h"
+
+/* Format and lanes of a typed access; false = stop. */
+static bool
+typed_lanes(SimWave *w, const SimRec *r, VmOp *op, VmLanes *v, bool write, uint32_t *dfmt, uint32_t *nfmt)
+{
+    const IsaInst *in = &r->ext->in;
+    uint32_t word3 = w->s[r->src[3].idx + 3];
+    uint32_t n = 0, unified = in->enc == ISA_MTBUF ? in->format : word3 >> 12 & 63;
+    if (w->code->arch < ISA_GFX1100) {
+        *dfmt = in->enc == ISA_MTBUF ? in->format & 15 : word3 >> 15 & 15;
+        *nfmt = in->enc == ISA_MTBUF ? in->format >> 4 & 7 : word3 >> 12 & 7;
+        n = sim_format_bytes(*dfmt);
+    } else if (sim_format_unified(unified, dfmt, nfmt)) {
+        n = sim_format_bytes(*dfmt);
+    }
+    if (!n) {
+        sim_fault(w, r, SIM_FAULT_ILLEGAL, true, 0, 0, UINT32_MAX, 0,
+                  "data format %u of the buffer is not known", w->code->arch < ISA_GFX1100 ? *dfmt : unified);
+        return false;
+    }
+    op->acc.bytes = (uint8_t)n;
+    if (!sim_vm_lanes(w, r, op, v, write, EXEC(w)))
+        return false;
+    return !w->chk || (write ? sim_vm_check_store(w, r, op, v) : sim_vm_check_load(w, r, op, v));
+}
+
+const SimRec *
+sim_body_typed_load(SimWave *w, const SimRec *r)
+{
+    VmOp op = *(const VmOp *)r->p;
+    const IsaInst *in = &r->ext->in;
+    uint32_t dfmt = 0, nfmt = 0, word3 = w->s[r->src[3].idx + 3], nd = op.acc.dwords;
+    VmLanes v;
+    if (!EXEC(w))
+        return NEXT(r);
+    memset(v.undef, 0, sizeof v.undef);
+    if (!typed_lanes(w, r, &op, &v, false, &dfmt, &nfmt))
+        return NULL;
+    for (uint64_t m = v.exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0}, out[4], regs[4] = {0};
+        if (v.ok >> l & 1)
+            sim_format_load(dfmt, nfmt, (const uint8_t *)(uintptr_t)v.ptr[l], c);
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t sel = in->enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
+            uint32_t one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
+            out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && (v.ok >> l & 1) ? one : 0;
+            uint32_t half = nfmt == 4 || nfmt == 5 ? out[k] & 0xffff : sim_half_of(out[k]);
+            if (!op.acc.d16)
+                regs[k] = out[k];
+            else if (op.acc.d16 == 2)
+                regs[0] = k ? regs[0] : half << 16 | (ROW(w, r->dst)[l] & 0xffff);
+            else
+                regs[k / 2] |= half << 16 * (k & 1);
+        }
+        for (uint32_t k = 0; k < nd; k++)
+            ROW(w, r->dst + k)[l] = regs[k];
+    }
+    if (op.comps & 1 && op.acc.d16 == 1) /* the last half belongs to no component */
+        for (uint32_t l = 0; l < LANES; l++)
+            if (v.exec >> l & 1)
+                ROW(w, r->dst + nd - 1)[l] &= 0xffff;
+    if (w->chk) {
+        uint64_t all = v.undef[0] | v.undef[1] | v.undef[2] | v.undef[3], undef[4] = {all, all, all, all};
+        op.acc.d16 = 0;
+        sim_write_poison(w, &op.acc, v.exec, r->dst, undef);
+    }
+    return NEXT(r);
+}
+
+const SimRec *
+sim_body_typed_store(SimWave *w, const SimRec *r)
+{
+    VmOp op = *(const VmOp *)r->p;
+    uint32_t dfmt = 0, nfmt = 0;
+    VmLanes v;
+    if (!EXEC(w))
+        return NEXT(r);
+    if (!typed_lanes(w, r, &op, &v, true, &dfmt, &nfmt))
+        return NULL;
+    for (uint64_t m = v.ok & v.exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0};
+        for (uint32_t k = 0; k < op.comps; k++) {
+            uint32_t reg = ROW(w, r->src[1].idx + (op.acc.d16 ? k / 2 : k))[l];
+            if (op.acc.d16) {
+                reg = op.acc.d16 == 2 || k & 1 ? reg >> 16 : reg & 0xffff;
+                reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_float_of(reg);
+            }
+            c[k] = reg;
+        }
+        sim_format_store(dfmt, nfmt, c, (uint8_t *)(uintptr_t)v.ptr[l]);
+    }
+    return NEXT(r);
+}
