@@ -140,6 +140,20 @@ vop3_modifiers(IsaDec *d)
     }
 }
 
+/* Bits that must be zero. Waves of 64 lanes hold half as many stored elements in a lane, so one more bit picks
+ * their index set (but for 4-bit elements of half a register). */
+static uint64_t
+reserved_bits(const IsaDec *d)
+{
+    uint64_t m = isa_mask(d->row->mask), key0 = UINT64_C(1) << 11, key1 = UINT64_C(1) << 12;
+    const IsaPattern *p = isa_pattern(d->row->pattern);
+    if (!d->wave64 || !(d->row->flags & ISA_R_INDEXKEY) || !(d->row->flags & ISA_R_HALF64))
+        return m;
+    if (m & key0)
+        return m & ~key0;
+    return p->n > 1 && p->spec[1].nregs > 1 ? m & ~key1 : m;
+}
+
 /* ---- family and opcode
  * ------------------------------------------------------------------------------------------ */
 
@@ -423,7 +437,7 @@ decode(IsaDec *d)
     d->size = s.size;
     d->w = s.size >= 8 ? (uint64_t)isa_rd32(d->code + head + 4) << 32 | w0 : w0;
     d->w2 = s.size == 12 ? isa_rd32(d->code + 8) : 0;
-    if (d->w & isa_mask(d->row->mask))
+    if (d->w & reserved_bits(d))
         return isa_fail(d, "a reserved bit is set");
     in->form = fam_enc[s.fam];
     const uint64_t hi1 = (uint64_t)3 << 59 | 1 << 14;

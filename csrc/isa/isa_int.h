@@ -86,6 +86,7 @@ enum {
     ISA_R_LDS = 1 << 18,
     ISA_R_LDSONLY = 1 << 19,
     ISA_R_GLC = 1 << 20,       /* SMEM: the glc bit means something */
+    ISA_R_HALF64 = 1 << 21,    /* waves of 64 lanes: tuples have half as many registers */
     ISA_R_SDWANODST = 1 << 22, /* SDWA writes the whole register */
     ISA_R_F8F6F4 = 1 << 23,    /* cbsz and blgp choose the element types and so the sizes of A and B */
     ISA_R_BITOP3 = 1 << 24,    /* the modifier bits are a truth table */

@@ -400,6 +400,10 @@ isa_operand(IsaDec *d, const IsaSpec *s, IsaOpnd *o)
         o->nregs = d->wave64 ? 2 : 1;
         o->type = d->wave64 ? ISA_T_B64 : ISA_T_B32;
     }
+    if (d->wave64 && (d->row->flags & ISA_R_HALF64) && s->nregs > 1 &&
+        (s->field == ISA_F_VDST || s->field == ISA_F_SRC2 ||
+         (d->gen == ISA_GEN12 && (s->field == ISA_F_SRC0 || s->field == ISA_F_SRC1))))
+        o->nregs = s->nregs / 2; /* gfx11: A and B are in each 16 lanes as a whole */
     switch ((IsaField)s->field) {
     case ISA_F_VCC:
     case ISA_F_EXEC:

@@ -197,6 +197,8 @@ typedef struct SimMma {
     uint16_t seg_d[MMA_MAXSEG], seg_a[MMA_MAXSEG], seg_b[MMA_MAXSEG];
 } SimMma;
 enum { FMT_FP8, FMT_BF8, FMT_FP6, FMT_BF6, FMT_FP4, FMT_COUNT };
+/* Value of a small float; fnuz: the 8-bit formats of gfx942. */
+float sim_small_float(uint32_t v, uint32_t fmt, bool fnuz);
 enum { MT_F32, MT_XF32, MT_F16, MT_BF16, MT_FP8, MT_I8, MT_F64, MT_F8F6F4 };
 
 typedef struct SimHostOps { /* everything that is built once a host level */
@@ -520,6 +522,7 @@ SimKern sim_hw_kern(IsaArch arch, const char *mnemonic);
 void sim_build_indexed(SimBuild *b); /* after the others, in MODE_IDX */
 bool sim_build_lane(SimBuild *b);    /* readlane, swap and other VALU with bodies of their own */
 bool sim_build_mfma(SimBuild *b);
+bool sim_build_wmma(SimBuild *b); /* called by sim_build_mfma */
 bool sim_build_ds(SimBuild *b);
 bool sim_build_vmem(SimBuild *b);
 

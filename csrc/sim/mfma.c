@@ -13,8 +13,8 @@ static const struct {
 } formats[FMT_COUNT] = {{8, 4, 3}, {8, 5, 2}, {6, 2, 3}, {6, 3, 2}, {4, 2, 1}};
 
 /* Value of one element; fnuz: the 8-bit formats of gfx942 (no infinity, no -0, one more bias). */
-static float
-small_value(uint32_t v, uint32_t fmt, bool fnuz)
+float
+sim_small_float(uint32_t v, uint32_t fmt, bool fnuz)
 {
     uint32_t eb = formats[fmt].e, mb = formats[fmt].m, n = formats[fmt].bits, u;
     uint32_t bias = (1u << (eb - 1)) - 1 + (fnuz && fmt <= FMT_BF8);
@@ -487,6 +487,8 @@ layout_mfma(SimMma *m)
 bool
 sim_build_mfma(SimBuild *b)
 {
+    if (!strncmp(b->name, "v_wmma_", 7) || !strncmp(b->name, "v_swmmac_", 9))
+        return sim_build_wmma(b);
     SimRec *r = b->r;
     const IsaInst *in = b->in;
     SimMma m;
@@ -506,8 +508,8 @@ sim_build_mfma(SimBuild *b)
     if (m.type == MT_FP8 || m.type == MT_F8F6F4)
         for (uint32_t v = 0; v < 256; v++) {
             bool fnuz = b->code->arch == ISA_GFX942;
-            x->lut[0][v] = small_value(v, m.fa, fnuz);
-            x->lut[1][v] = small_value(v, m.fb, fnuz);
+            x->lut[0][v] = sim_small_float(v, m.fa, fnuz);
+            x->lut[1][v] = sim_small_float(v, m.fb, fnuz);
         }
     const IsaOpnd *d = &in->opnd[0];
     if (d->nregs != m.nd)

@@ -782,6 +782,8 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
         except ValueError as e:
             print("skipped:", chip, fname, op, a.text, e, file=sys.stderr)
             continue
+        if re.match(r"v_(wmma|swmmac)_|global_load_tr_", mnem):  # asked with 32 lanes; tests/isa ask with 64
+            flags += ["HALF64"] + (["INDEXKEY"] if "swmmac" in mnem and "INDEXKEY" not in flags else [])
         imm = "NONE"
         if any("SIMM16" in s or "SRC1IMM" in s or "SRC0IMM" in s for s in specs):
             imm = next((k for rx, k in IMM_KINDS if re.match(rx, mnem)), "HEX")
