@@ -57,7 +57,7 @@ sim_chk_hazard_prepare(SimBuild *b)
             x->haz = HZ_DOT;
         else if (partial_write(b))
             x->haz = HZ_PARTIAL;
-        x->is_dpp = b->in->form == ISA_DPP;
+        x->is_dpp = b->in->form == ISA_DPP || b->in->form == ISA_DPP8;
         break;
     case CK_VMEM:
     case CK_FLAT:

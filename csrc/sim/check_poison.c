@@ -141,10 +141,10 @@ dpp_poison(const SimWave *w, const SimExt *x, uint64_t p, uint64_t *written)
     uint64_t write, exec = EXEC(w), out = 0, ok = 0;
     sim_dpp_lanes(&x->in, lane, &write);
     for (uint32_t i = 0; i < 64; i++) {
-        bool valid = lane[i] != 255 && ((exec >> lane[i]) & 1);
+        bool valid = sim_dpp_valid(&x->in, lane[i], exec);
         if (valid)
             out |= ((p >> lane[i]) & 1) << i;
-        if (valid || x->in.bound_ctrl)
+        if (valid || sim_dpp_zero(&x->in))
             ok |= UINT64_C(1) << i;
     }
     *written &= write & ok;
@@ -206,12 +206,12 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     for (uint32_t i = 0; i < nsrc && i < 3; i++) {
         bool old = d && (d->flags & OPF_OLD) && i == 2 && r->src[2].kind == SRC_V && r->src[2].idx == r->dst;
         src[i] = old ? 0 : source_poison(w, r->src[i], d && sim_type_is64(d->t[i]) ? 2 : 1);
-        if (i == 0 && x->in.form == ISA_DPP)
+        if (i == 0 && sim_is_dpp(&x->in))
             src[0] = dpp_poison(w, x, src[0], &wr);
         any |= src[i];
     }
     uint64_t sel = mask_poison(w, r->src[3]);
-    bool halves = r->ndst == 2 && d && x->in.form != ISA_DPP;
+    bool halves = r->ndst == 2 && d && !sim_is_dpp(&x->in);
     uint64_t lo = UINT64_MAX, hi = UINT64_MAX; /* before a carry-out overwrites a source */
     if (halves)
         halves_poison(w, r, d, &lo, &hi);
@@ -243,6 +243,21 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     set_vp(c, r->dst, (c->vp[r->dst] & ~wr) | (lo & wr));
     if (r->ndst == 2)
         set_vp(c, r->dst + 1u, (c->vp[r->dst + 1u] & ~wr) | (hi & wr));
+}
+
+/* VOPD: both read before either writes. */
+static void
+dual_poison(SimWave *w, const SimRec *r)
+{
+    const SimDual *d = r->p;
+    SimChk *c = w->chk;
+    uint32_t row = d->half[0].dst;
+    uint64_t old = c->vp[row];
+    valu_poison(w, &d->half[0], d->half[0].ext);
+    uint64_t first = c->vp[row];
+    set_vp(c, row, old);
+    valu_poison(w, &d->half[1], d->half[1].ext);
+    set_vp(c, row, first);
 }
 
 /* ---- through the scalar ALU
@@ -426,6 +441,9 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_SWAP:
     case POI_PERMSWAP:
         lane_poison(w, r, x);
+        break;
+    case POI_DUAL:
+        dual_poison(w, r);
         break;
     case POI_MFMA:
         mfma_poison(w, r, x);

@@ -74,6 +74,7 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_SALU_ANDN2,
                           POI_SALU_ORN2,
                           POI_MFMA,
+                          POI_DUAL,   /* VOPD: both halves */
                           POI_DEFINED /* result is always defined */
 } PoisonRule;
 
@@ -165,13 +166,14 @@ keeps the other half */
        OPF_INTSAT = 2048,
        OPF_OPSELB = 4096 /* op_sel picks bytes or words by the kernel itself */,
        OPF_OLD = 8192 /* kernel reads old destination as c */,
-       OPF_BITOP3 = 16384 /* the truth table goes to the kernel */
+       OPF_BITOP3 = 16384 /* the truth table goes to the kernel */,
+       OPF_NEGIMM = 32768 /* so do the bits of neg_lo: which sources are signed */
 };
 
 typedef struct SimOpDesc {
     const char *name;
     uint8_t nsrc, dt, t[3];
-    uint16_t flags;
+    uint32_t flags;
 } SimOpDesc;
 
 /* Enumerators K_v_add_f32 ... of all kernels. */

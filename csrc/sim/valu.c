@@ -137,13 +137,16 @@ static bool
 needs_general(const SimBuild *b, const SimOpDesc *d)
 {
     const IsaInst *in = b->in;
-    if (in->form == ISA_DPP || in->form == ISA_SDWA || in->clamp || in->omod)
+    if (in->form == ISA_DPP || in->form == ISA_DPP8 || in->form == ISA_SDWA || in->clamp || in->omod)
         return true;
     for (uint32_t i = 0; i < in->nopnds; i++)
         if (in->opnd[i].flags & (ISA_NEG | ISA_ABS | ISA_SEXT))
             return true;
     if (d->flags & OPF_MIX)
         return true;
+    for (uint32_t i = 0; i < in->nopnds; i++)
+        if (in->opnd[i].half && (i < in->ndst || in->opnd[i].half == 2))
+            return true;
     if (d->flags & OPF_PACKED) {
         uint32_t all = (1u << d->nsrc) - 1;
         if (d->dt == KT_B32 || d->dt == KT_F32) /* dot2: two packed sources */
@@ -154,7 +157,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
         return true;
     if ((d->flags & OPF_KEEPHI) && in->enc == ISA_VOP3)
         return true;
-    if (in->op_sel)
+    if (in->op_sel || ((d->flags & OPF_NEGIMM) && in->neg_lo))
         return true;
     if (d->flags & (OPF_OPSELB | OPF_OLD | OPF_BITOP3))
         return true;
@@ -192,8 +195,9 @@ place_operands(SimBuild *b, const SimOpDesc *d)
     r->ndst = sim_type_is64(d->dt) ? 2 : 1;
     if (nv > 1 || (d->dt == KT_MASK ? nv != 0 : nv != 1))
         return false;
-    uint32_t want = d->nsrc - ((d->flags & OPF_FMAC) ? 1u : 0u) -
-                    ((d->flags & OPF_OLD) && strncmp(d->name, "v_cvt_pk", 8) == 0 ? 1u : 0u);
+    if ((d->flags & OPF_CMPX) && !ns) /* writes EXEC alone */
+        r->dst2 = S_EXEC;
+    uint32_t want = d->nsrc - ((d->flags & (OPF_FMAC | OPF_OLD)) ? 1u : 0u);
     for (uint32_t i = 0; i < want; i++) {
         const IsaOpnd *o = sim_build_read(b, i);
         if (!o)
@@ -229,11 +233,93 @@ place_operands(SimBuild *b, const SimOpDesc *d)
     return true;
 }
 
+static bool build_dual(SimBuild *b);
+
+/* ---- VOPD: two instructions at once
+ * ------------------------------------------------------------------------------------------------- */
+
+static void
+dual_compute(SimWave *w, const SimRec *h, uint32_t *res)
+{
+    uint32_t t0[128], t1[128], t2[128], cin[64];
+    if (h->fl & RF_GEN) {
+        uint64_t write;
+        sim_valu_compute(w, h, res, &write);
+        return;
+    }
+    const uint32_t *a = src_row(w, h->src[0], t0), *b = h->src[1].kind ? src_row(w, h->src[1], t1) : a,
+                   *c = h->src[2].kind ? src_row(w, h->src[2], t2) : b;
+    SimK x;
+    x.imm = 0;
+    x.mode = w->mode;
+    if (h->fl & RF_CIN) {
+        sim_mask_expand(s64(w, h->src[3]), cin);
+        c = cin;
+    }
+    h->fn(res, a, b, c, &x);
+}
+
+static const SimRec *
+body_dual(SimWave *w, const SimRec *r)
+{
+    const SimDual *d = r->p;
+    uint32_t x[128], y[128];
+    uint64_t exec = EXEC(w);
+    dual_compute(w, &d->half[0], x);
+    dual_compute(w, &d->half[1], y);
+    sim_blend(w, exec, ROW(w, d->half[0].dst), x, 1);
+    sim_blend(w, exec, ROW(w, d->half[1].dst), y, 1);
+    return NEXT(r);
+}
+
+/* One half as an instruction of its own. */
+static bool
+dual_half(SimBuild *b, SimRec *h, bool second)
+{
+    SimExt *x = tl_arena_alloc(&b->code->arena, sizeof *x, 64);
+    if (!x)
+        return !(b->failed = true);
+    uint32_t first = second ? b->in->opnd_y : 0, end = second ? b->in->nopnds : b->in->opnd_y;
+    memset(x, 0, sizeof *x);
+    x->in = *b->in;
+    x->in.op = second ? b->in->op_y : b->in->op;
+    x->in.form = ISA_VOP2;
+    x->in.nopnds = (uint8_t)(end - first);
+    x->in.ndst = 1;
+    for (uint32_t i = first; i < end; i++)
+        x->in.opnd[i - first] = b->in->opnd[i];
+    *h = (SimRec){.ext = x, .op = x->in.op};
+    SimBuild hb = {
+        b->code, h, x, &x->in, isa_op_info(x->in.op)->name, b->cls, false, b->code->op_index[x->in.op],
+        b->index};
+    bool ok = sim_build_valu(&hb) && h->ndst == 1;
+    b->failed |= hb.failed;
+    return ok;
+}
+
+static bool
+build_dual(SimBuild *b)
+{
+    SimDual *d = tl_arena_alloc(&b->code->arena, sizeof *d, 64);
+    if (!d)
+        return !(b->failed = true);
+    if (!dual_half(b, &d->half[0], false) || !dual_half(b, &d->half[1], true))
+        return false;
+    b->r->p = d;
+    b->r->dst = d->half[0].dst;
+    b->r->ndst = 1;
+    b->r->body = body_dual;
+    b->x->poison = POI_DUAL;
+    return true;
+}
+
 bool
 sim_build_valu(SimBuild *b)
 {
     if (!b->kern)
         return false;
+    if (b->in->form == ISA_VOPD)
+        return build_dual(b);
     uint32_t k = b->kern - 1;
     const SimOpDesc *d = &sim_kern_desc[k];
     SimRec *r = b->r;
@@ -269,10 +355,10 @@ sim_build_valu(SimBuild *b)
     if (int_clamp)
         b2.in = &plain;
     if (needs_general(&b2, d)) {
-        b->x->poison = k == K_v_cndmask_b32                ? POI_SELECT
-                       : d->dt == KT_MASK                  ? POI_MASK
-                       : (d->flags & (OPF_CIN | OPF_COUT)) ? POI_CARRY
-                                                           : POI_LANE;
+        b->x->poison = k == K_v_cndmask_b32 || k == K_v_cndmask_b16 ? POI_SELECT
+                       : d->dt == KT_MASK                           ? POI_MASK
+                       : (d->flags & (OPF_CIN | OPF_COUT))          ? POI_CARRY
+                                                                    : POI_LANE;
         return sim_build_valu_gen(b, int_clamp);
     }
     b->x->poison = POI_LANE;

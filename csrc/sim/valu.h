@@ -4,7 +4,14 @@
 
 #include "sim/core.h"
 
-enum { RF_CIN = 1, RF_COUT = 2, RF_CMPX = 4, RF_INTSAT = 8, RF_CHIP = 16 /* minds the modes itself */ };
+enum {
+    RF_CIN = 1,
+    RF_COUT = 2,
+    RF_CMPX = 4,
+    RF_INTSAT = 8,
+    RF_CHIP = 16 /* minds the modes itself */,
+    RF_GEN = 32 /* through the general wrapper */
+};
 
 void sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
 bool sim_type_is64(uint8_t t);
@@ -14,7 +21,31 @@ bool sim_mode_matters(const SimOpDesc *d);
 /* The wrapper for modifiers; int_clamp: the kernel saturates by itself. */
 bool sim_build_valu_gen(SimBuild *b, bool int_clamp);
 
+/* What the general wrapper would write, and to which lanes; nothing is written. For an instruction with
+ * RF_GEN whose result is a row. */
+void sim_valu_compute(SimWave *w, const SimRec *r, uint32_t res[128], uint64_t *write);
+
+typedef struct SimDual { /* VOPD: SimRec.p of the record points to one */
+    SimRec half[2];
+} SimDual;
+
 /* DPP: for each lane its source lane, or 255 for none; *write = lanes that the row and bank masks allow. */
 void sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write);
+static inline bool
+sim_is_dpp(const IsaInst *in)
+{
+    return in->form == ISA_DPP || in->form == ISA_DPP8;
+}
+/* Does lane i get a value from its source lane? Else it reads 0 or is not written. */
+static inline bool
+sim_dpp_valid(const IsaInst *in, uint8_t lane, uint64_t exec)
+{
+    return lane != 255 && (in->fi || ((exec >> lane) & 1));
+}
+static inline bool
+sim_dpp_zero(const IsaInst *in)
+{
+    return in->form == ISA_DPP8 || in->bound_ctrl;
+}
 
 #endif

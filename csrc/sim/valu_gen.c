@@ -30,6 +30,12 @@ sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write)
 {
     uint32_t c = in->dpp_ctrl;
     *write = 0;
+    if (in->form == ISA_DPP8) {
+        for (uint32_t i = 0; i < 64; i++)
+            lane[i] = (uint8_t)((i & ~7u) + ((in->dpp8 >> (3 * (i & 7))) & 7));
+        *write = UINT64_MAX;
+        return;
+    }
     for (uint32_t i = 0; i < 64; i++) {
         uint32_t row = i & ~15u, col = i & 15, s = 255, n = c & 15;
         if (c <= 0xff)
@@ -73,9 +79,9 @@ apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uin
     uint8_t lane[64];
     uint64_t write, exec = EXEC(w), ok = 0;
     sim_dpp_lanes(in, lane, &write);
-    bool zero = in->bound_ctrl != 0;
+    bool zero = sim_dpp_zero(in);
     for (uint32_t i = 0; i < 64; i++) {
-        bool valid = lane[i] != 255 && ((exec >> lane[i]) & 1);
+        bool valid = sim_dpp_valid(in, lane[i], exec);
         for (uint32_t k = 0; k < n; k++)
             out[k * LANES + i] = valid ? src[k * LANES + lane[i]] : 0;
         if (valid || zero)
@@ -153,6 +159,16 @@ half_to_float(uint32_t h)
     return f_from(r | (h & 0x8000) << 16);
 }
 
+/* Is the upper half of the register the source? A vector register says so itself where 16-bit operands name
+ * halves, a scalar by op_sel. */
+static bool
+takes_high(const IsaOpnd *o, uint8_t type, bool sel)
+{
+    if (o && o->half)
+        return o->half == 2;
+    return sel && (sim_type_is16(type) || (o && type == KT_U32 && o->type == ISA_T_F16));
+}
+
 /* Selections and signs of source i (rows in t, changed in place). */
 static void
 modify_source(const SimExt *x, uint32_t i, uint32_t *t)
@@ -196,7 +212,7 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
         sign_ops(t + 64, 0x80000000u, (in->neg_hi >> i) & 1, false);
         return;
     }
-    if (sel && sim_type_is16(type))
+    if (takes_high(o, type, sel))
         EACH(l)
     t[l] >>= 16;
     if (type == KT_F64)
@@ -317,6 +333,14 @@ place_half(const SimRec *r, uint32_t *d, const uint32_t *old)
 {
     const IsaInst *in = &r->ext->in;
     const SimOpDesc *desc = r->ext->desc;
+    uint8_t half = in->opnd[0].half;
+    if (half && !(desc->flags & OPF_OLD)) {
+        if (half == 2)
+            EACH(i)
+        d[i] = (old[i] & 0xffff) | d[i] << 16;
+        else EACH(i) d[i] = (old[i] & 0xffff0000u) | (d[i] & 0xffff);
+        return;
+    }
     if (in->form == ISA_SDWA || !(desc->flags & OPF_KEEPHI))
         return;
     bool hi = (in->op_sel & 8) || r->op == r->aux; /* aux: v_fma_mixhi_f16 */
@@ -403,14 +427,16 @@ run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x
         flush_rows(desc->dt, d);
 }
 
-static const SimRec *
-body_gen(SimWave *w, const SimRec *r)
+/* Sources, modifiers, kernel: the result before its own modifiers, carry and mask in k; lanes that may be
+ * written. */
+static uint64_t
+gen_run(SimWave *w, const SimRec *r, uint32_t *res, SimK *k)
 {
     const SimExt *x = r->ext;
     const IsaInst *in = &x->in;
     const SimOpDesc *desc = x->desc;
-    uint64_t exec = EXEC(w), write = exec;
-    uint32_t t[3][128], tmp[128], cin[64], res[128];
+    uint64_t write = EXEC(w);
+    uint32_t t[3][128], tmp[128], cin[64];
     for (uint32_t i = 0; i < 3; i++) {
         if (!r->src[i].kind) {
             memset(t[i], 0, sizeof t[i]);
@@ -418,39 +444,80 @@ body_gen(SimWave *w, const SimRec *r)
         }
         const uint32_t *row = src_row(w, r->src[i], tmp);
         bool is64 = i < desc->nsrc && sim_type_is64(desc->t[i]);
-        if (i == 0 && in->form == ISA_DPP)
+        if (i == 0 && sim_is_dpp(in))
             write &= apply_dpp(w, in, row, t[0], is64 ? 2 : 1);
         else
             memcpy(t[i], row, is64 ? 512 : 256);
     }
     for (uint32_t i = 0; i < desc->nsrc; i++)
         modify_source(x, i, t[i]);
-    SimK k;
-    memset(&k, 0, sizeof k);
-    k.mode = w->mode;
-    k.imm = (uint32_t)r->imm;
+    memset(k, 0, sizeof *k);
+    k->mode = w->mode;
+    k->imm = (uint32_t)r->imm;
     if (r->fl & RF_CIN) {
         sim_mask_expand(s64(w, r->src[3]), cin);
-        k.cin = cin;
+        k->cin = cin;
     }
-    run_kernel(w, r, res, t, &k);
-    if (desc->dt == KT_MASK) {
-        uint64_t m = k.mask_out & exec;
-        put_mask(w, r->dst2, m);
-        if (r->fl & RF_CMPX)
-            SET_EXEC(w, m);
-        return NEXT(r);
-    }
-    modify_result(w, r, res);
+    run_kernel(w, r, res, t, k);
+    return write;
+}
+
+static void
+finish_result(SimWave *w, const SimRec *r, uint32_t *res)
+{
+    const IsaInst *in = &r->ext->in;
     const uint32_t *old = ROW(w, r->dst);
+    modify_result(w, r, res);
     if (in->form == ISA_SDWA)
         merge_sel(res, old, in->dst_sel, in->dst_unused);
     else
         place_half(r, res, old);
+}
+
+void
+sim_valu_compute(SimWave *w, const SimRec *r, uint32_t res[128], uint64_t *write)
+{
+    SimK k;
+    *write = gen_run(w, r, res, &k);
+    finish_result(w, r, res);
+}
+
+static const SimRec *
+body_gen(SimWave *w, const SimRec *r)
+{
+    uint32_t res[128];
+    SimK k;
+    uint64_t write = gen_run(w, r, res, &k);
+    if (r->ext->desc->dt == KT_MASK) { /* a lane that a lane move disables gets 0 */
+        put_mask(w, r->dst2, k.mask_out & write);
+        if (r->fl & RF_CMPX)
+            SET_EXEC(w, k.mask_out & write);
+        return NEXT(r);
+    }
+    finish_result(w, r, res);
     sim_blend(w, write, ROW(w, r->dst), res, r->ndst);
     if (r->fl & RF_COUT)
         put_mask(w, r->dst2, k.mask_out & write);
     return NEXT(r);
+}
+
+/* Which byte or word an 8-bit conversion reads or writes. */
+static uint32_t
+selector(const SimBuild *b, const SimOpDesc *d)
+{
+    const IsaInst *in = b->in;
+    uint32_t sel = in->op_sel;
+    bool pk = d->dt == KT_PF32;
+    const IsaOpnd *src = gen_opnd(b->x, 0);
+    if (in->form == ISA_SDWA) /* byte or word of the source */
+        return pk ? in->src0_sel == 5 : in->src0_sel & 3;
+    if (sim_is_dpp(in) && in->enc != ISA_VOP3 && in->size < 12)
+        return 0;
+    if (pk && src && src->half)
+        return src->half == 2;
+    if (!pk && d->dt == KT_F32) /* op_sel[0] is the high bit of the byte number */
+        sel = (sel & 1) << 1 | ((sel >> 1) & 1);
+    return sel;
 }
 
 bool
@@ -459,22 +526,18 @@ sim_build_valu_gen(SimBuild *b, bool int_clamp)
     SimRec *r = b->r;
     const SimOpDesc *d = b->x->desc;
     r->body = body_gen;
+    r->fl |= RF_GEN;
     if (int_clamp)
         r->fl |= RF_INTSAT;
     r->aux = (uint16_t)(strcmp(b->name, "v_fma_mixhi_f16") == 0 ? r->op : UINT16_MAX);
-    if (d->flags & OPF_OPSELB) {
-        uint32_t sel = b->in->op_sel;
-        bool pk = d->dt == KT_PF32;
-        if (b->in->form == ISA_SDWA) /* byte or word of the source */
-            sel = pk ? b->in->src0_sel == 5 : b->in->src0_sel & 3;
-        else if (!pk && d->dt == KT_F32) /* op_sel[0] is the high bit of the byte number */
-            sel = (sel & 1) << 1 | ((sel >> 1) & 1);
-        r->imm = b->in->form == ISA_DPP ? 0 : (int32_t)sel;
-    }
+    if (d->flags & OPF_OPSELB)
+        r->imm = (int32_t)selector(b, d);
+    if (d->flags & OPF_NEGIMM)
+        r->imm = b->in->neg_lo;
     if (d->flags & OPF_BITOP3)
         r->imm = b->in->bitop3;
     else if (b->code->arch == ISA_GFX950 || b->code->arch == ISA_GFX1201)
         r->imm |= INT32_MIN; /* OCP 8-bit floats */
-    b->x->is_dpp = b->in->form == ISA_DPP;
+    b->x->is_dpp = sim_is_dpp(b->in);
     return true;
 }

@@ -14,18 +14,25 @@ import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
-ARCH = "gfx942"
+FAMILIES = {"gfx942": ("",), "gfx1100": ("v_",), "gfx1201": ("v_",)}
+"""Chip -> beginnings of the mnemonics that are compared."""
+NO_MOVE = "the reference leaves out the lane move"
 DISPUTED = {
-    f"{ARCH}/v_cvt_f32_fp8_dpp/0": "the reference leaves out the lane move",
-    f"{ARCH}/v_cvt_f32_fp8_dpp/1": "the reference leaves out the lane move",
-    f"{ARCH}/v_dot2c_f32_f16_dpp/0": "the reference leaves out the lane move",
-    f"{ARCH}/v_dot2c_f32_f16_dpp/1": "the reference leaves out the lane move",
+    f"{ARCH}/{op}/{i}": NO_MOVE
+    for ARCH, op, n in (
+        ("gfx942", "v_cvt_f32_fp8_dpp", 2),
+        ("gfx942", "v_dot2c_f32_f16_dpp", 2),
+        ("gfx1100", "v_dot2acc_f32_f16_dpp", 3),
+        ("gfx1201", "v_cvt_f32_bf8_dpp", 3),
+        ("gfx1201", "v_cvt_f32_fp8_dpp", 2),
+    )
+    for i in range(n)
 }
 """Vectors whose expected value contradicts the instruction's own text, and how; they must go on differing."""
 SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-FILE = SHARED / f"oracle/vectors/vectors.{ARCH}.jsonl.gz"
-if not FILE.exists():
-    pytest.skip(f"{FILE} is not there", allow_module_level=True)
+FOLDER = SHARED / "oracle/vectors"
+if not FOLDER.exists():
+    pytest.skip(f"{FOLDER} is not there", allow_module_level=True)
 
 
 def lanes(value: str) -> np.ndarray:
@@ -149,16 +156,19 @@ def check(v: dict[str, Any]) -> str | None:
     return None
 
 
-def test_all():
-    with gzip.open(FILE, "rt") as f:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_all(arch):
+    with gzip.open(FOLDER / f"vectors.{arch}.jsonl.gz", "rt") as f:
         vectors = [json.loads(line) for line in f]
+    vectors = [v for v in vectors if v["op"].startswith(FAMILIES[arch])]
+    disputed = {i for i in DISPUTED if i.startswith(f"{arch}/")}
     wrong = [(v["id"], v["text"], why) for v in vectors if (why := check(v))]
-    assert DISPUTED.keys() <= {i for i, _, _ in wrong}
-    wrong = [w for w in wrong if w[0] not in DISPUTED]
+    assert disputed <= {i for i, _, _ in wrong}
+    wrong = [w for w in wrong if w[0] not in disputed]
     by_op = Counter(v["op"] for v in vectors)
     bad_ops = {text.split()[0] for _, text, _ in wrong}
-    right = len(vectors) - len(wrong) - len(DISPUTED)
-    print(f"{right} of {len(vectors)} vectors right, {len(DISPUTED)} disputed, {len(by_op)} mnemonics")
+    right = len(vectors) - len(wrong) - len(disputed)
+    print(f"{arch}: {right} of {len(vectors)} vectors right, {len(disputed)} disputed, {len(by_op)} mnemonics")
     assert not wrong, f"{len(wrong)} wrong ({len(bad_ops)} mnemonics):\n" + "\n".join(
         f"{i} {t}: {w}" for i, t, w in wrong[:40]
     )
