@@ -3,6 +3,7 @@
  * and memory: check_lds.c, check_mem.c.
  */
 #include "sim/check.h"
+#include "sim/valu.h"
 
 uint32_t
 sim_checks_available(void)
@@ -128,6 +129,8 @@ sim_chk_prepare(SimBuild *b)
         uint32_t cls = dst ? 7 : pos;
         if (!dst && !(o->flags & ISA_IMPLICIT))
             pos++;
+        if (x->relidx && o->kind == ISA_OPND_VGPR)
+            continue; /* found when it runs */
         if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) {
             uint32_t row = o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0u);
             if (rd)
@@ -389,6 +392,26 @@ indexed(SimWave *w, const SimRec *r)
     return true;
 }
 
+/* A move or swap relative to M0: the registers that it touches this time. */
+static bool
+relative(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    uint32_t src, dst;
+    if (!sim_rel_rows(w, r, &src, &dst))
+        return true;
+    SimRange a = {(uint16_t)src, 1, 0}, d = {(uint16_t)dst, 1, 7};
+    if (checking(w, SIM_CHECK_WAIT)) {
+        if (r->src[0].kind == SRC_V && !check_rows(w, r, &a, false, PEND_NONE))
+            return false;
+        if (!check_rows(w, r, &d, true, PEND_NONE))
+            return false;
+        for (uint32_t i = 0; i < x->nsread; i++)
+            if (!check_scalars(w, r, &x->sread[i], false))
+                return false;
+    }
+    return sim_chk_poison(w, r);
+}
+
 bool
 sim_chk_before(SimWave *w, const SimRec *r)
 {
@@ -403,6 +426,8 @@ sim_chk_before(SimWave *w, const SimRec *r)
     }
     if (UNLIKELY(w->mode_cls & MODE_IDX) && x->kind == CK_VALU)
         return indexed(w, r);
+    if (UNLIKELY(x->relidx))
+        return relative(w, r, x);
     make_room(c, x->kind);
     uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);

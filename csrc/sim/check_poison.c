@@ -102,6 +102,10 @@ sinks(SimWave *w, const SimRec *r, const SimExt *x)
     }
     if (x->use & CU_JUMP)
         return x->nsread ? sink_scalar(w, r, &x->sread[0], "a jump") : true;
+    if (x->relidx) {
+        SimRange m0 = {S_M0, 1, 7};
+        return sink_scalar(w, r, &m0, "a register index");
+    }
     if (x->lanesel && x->nsread)
         return sink_scalar(w, r, &x->sread[x->nsread - 1], "a lane select");
     return true;
@@ -386,14 +390,14 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
     switch ((PoisonRule)x->poison) {
     case POI_READFIRST:
     case POI_READLANE: {
-        uint32_t l = x->poison == POI_READLANE ? s32(w, r->src[1]) & 63
+        uint32_t l = x->poison == POI_READLANE ? s32(w, r->src[1]) & sim_lane_bits(w)
                      : exec                    ? (uint32_t)__builtin_ctzll(exec)
                                                : 0;
         set_sp(c, r->dst, (source_poison(w, r->src[0], 1) >> l) & 1 ? ~0u : 0);
         break;
     }
     case POI_WRITELANE: {
-        uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & 63);
+        uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & sim_lane_bits(w));
         set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (source_poison(w, r->src[0], 1) ? bit : 0));
         break;
     }
@@ -402,6 +406,30 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
         uint64_t pa = c->vp[a], pb = c->vp[b];
         set_vp(c, a, (pa & ~exec) | (pb & exec));
         set_vp(c, b, (pb & ~exec) | (pa & exec));
+        break;
+    }
+    case POI_PERM: {
+        uint8_t lane[64];
+        uint64_t src = c->vp[r->src[0].idx], out = 0,
+                 sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
+        sim_perm_lanes(w, r, lane);
+        for (uint32_t l = 0; l < LANES; l++)
+            out |= (lane[l] < 64 ? (src >> lane[l]) & 1 : lane[l] == 255 ? (c->vp[r->dst] >> l) & 1 : 0) << l;
+        set_vp(c, r->dst, (c->vp[r->dst] & ~exec) | ((out | sel) & exec));
+        break;
+    }
+    case POI_MOVREL:
+    case POI_SWAPREL: {
+        uint32_t src, dst;
+        if (!sim_rel_rows(w, r, &src, &dst))
+            break;
+        uint64_t p = r->src[0].kind == SRC_V ? c->vp[src] : source_poison(w, r->src[0], 1), q = c->vp[dst],
+                 wr = exec;
+        if (sim_is_dpp(&x->in))
+            p = dpp_poison(w, x, p, &wr);
+        set_vp(c, dst, (q & ~wr) | (p & wr));
+        if (x->poison == POI_SWAPREL)
+            set_vp(c, src, (p & ~exec) | (q & exec));
         break;
     }
     case POI_PERMSWAP: {
@@ -440,6 +468,9 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_WRITELANE:
     case POI_SWAP:
     case POI_PERMSWAP:
+    case POI_PERM:
+    case POI_MOVREL:
+    case POI_SWAPREL:
         lane_poison(w, r, x);
         break;
     case POI_DUAL:

@@ -75,6 +75,9 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_SALU_ORN2,
                           POI_MFMA,
                           POI_DUAL,   /* VOPD: both halves */
+                          POI_PERM,   /* permlane: the lane that is read */
+                          POI_MOVREL,
+                          POI_SWAPREL,
                           POI_DEFINED /* result is always defined */
 } PoisonRule;
 
@@ -103,6 +106,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
                                                              entries that form an address */
     uint8_t mem_bytes, kind, use;
+    uint8_t relidx; /* its registers depend on M0 */
     const void *mfma;
     SimBody plain_body; /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;

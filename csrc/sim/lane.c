@@ -1,5 +1,5 @@
 /* lane.c - VALU instructions that cross lanes or files: readlane, writelane, swap, nop. */
-#include "sim/core.h"
+#include "sim/valu.h"
 
 #define BODY(name) static const SimRec *l_##name(SimWave *w, const SimRec *r)
 
@@ -17,12 +17,12 @@ BODY(readfirst)
 BODY(readlane)
 {
     uint32_t t[128];
-    w->s[r->dst] = src_row(w, r->src[0], t)[s32(w, r->src[1]) & 63];
+    w->s[r->dst] = src_row(w, r->src[0], t)[s32(w, r->src[1]) & sim_lane_bits(w)];
     return NEXT(r);
 }
 BODY(writelane)
 {
-    ROW(w, r->dst)[s32(w, r->src[1]) & 63] = s32(w, r->src[0]);
+    ROW(w, r->dst)[s32(w, r->src[1]) & sim_lane_bits(w)] = s32(w, r->src[0]);
     return NEXT(r);
 }
 BODY(swap)
@@ -50,7 +50,8 @@ BODY(permswap)
     }
     return NEXT(r);
 }
-BODY(nop)
+const SimRec *
+sim_body_nop(SimWave *w, const SimRec *r)
 {
     (void)w;
     return NEXT(r);
@@ -64,8 +65,8 @@ sim_build_lane(SimBuild *b)
     const IsaInst *in = b->in;
     if (n[0] != 'v')
         return false;
-    if (!strcmp(n, "v_nop") || !strcmp(n, "v_clrexcp")) {
-        r->body = l_nop;
+    if (!strcmp(n, "v_nop") || !strcmp(n, "v_clrexcp") || !strcmp(n, "v_pipeflush")) {
+        r->body = sim_body_nop;
         b->x->poison = POI_NONE;
         return true;
     }
@@ -74,7 +75,7 @@ sim_build_lane(SimBuild *b)
          ps = !strcmp(n, "v_permlane16_swap_b32") || !strcmp(n, "v_permlane32_swap_b32"),
          sw = ps || !strcmp(n, "v_swap_b32");
     if (!rf && !rl && !wl && !sw)
-        return false;
+        return sim_build_lane_rdna(b);
     const IsaOpnd *d = &in->opnd[0];
     r->dst = d->kind == ISA_OPND_SGPR ? sim_build_sreg(b, d)
                                       : (uint16_t)(d->reg + (d->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));

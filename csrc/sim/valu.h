@@ -31,6 +31,8 @@ typedef struct SimDual { /* VOPD: SimRec.p of the record points to one */
 
 /* DPP: for each lane its source lane, or 255 for none; *write = lanes that the row and bank masks allow. */
 void sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write);
+/* Moves a source of n rows by DPP; returns the lanes that may be written. */
+uint64_t sim_apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n);
 static inline bool
 sim_is_dpp(const IsaInst *in)
 {
@@ -46,6 +48,20 @@ static inline bool
 sim_dpp_zero(const IsaInst *in)
 {
     return in->form == ISA_DPP8 || in->bound_ctrl;
+}
+
+/* lane.c, lane_rdna.c */
+bool sim_build_lane_rdna(SimBuild *b);
+const SimRec *sim_body_nop(SimWave *w, const SimRec *r);
+/* permlane: for each lane the lane it reads; 254: it gets 0, 255: it keeps its value. */
+void sim_perm_lanes(SimWave *w, const SimRec *r, uint8_t lane[64]);
+/* Rows of a move or swap relative to M0; false: the destination is no register. */
+bool sim_rel_rows(const SimWave *w, const SimRec *r, uint32_t *src, uint32_t *dst);
+/* The bits of a lane number. */
+static inline uint32_t
+sim_lane_bits(const SimWave *w)
+{
+    return w->lane_mask >> 32 ? 63 : 31;
 }
 
 #endif

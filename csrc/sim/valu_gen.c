@@ -73,8 +73,8 @@ sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write)
 }
 
 /* Moves src0 (n rows) by DPP; returns the lanes that may be written. */
-static uint64_t
-apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n)
+uint64_t
+sim_apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n)
 {
     uint8_t lane[64];
     uint64_t write, exec = EXEC(w), ok = 0;
@@ -445,7 +445,7 @@ gen_run(SimWave *w, const SimRec *r, uint32_t *res, SimK *k)
         const uint32_t *row = src_row(w, r->src[i], tmp);
         bool is64 = i < desc->nsrc && sim_type_is64(desc->t[i]);
         if (i == 0 && sim_is_dpp(in))
-            write &= apply_dpp(w, in, row, t[0], is64 ? 2 : 1);
+            write &= sim_apply_dpp(w, in, row, t[0], is64 ? 2 : 1);
         else
             memcpy(t[i], row, is64 ? 512 : 256);
     }
