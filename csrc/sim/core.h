@@ -74,8 +74,8 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_SALU_ANDN2,
                           POI_SALU_ORN2,
                           POI_MFMA,
-                          POI_DUAL,   /* VOPD: both halves */
-                          POI_PERM,   /* permlane: the lane that is read */
+                          POI_DUAL, /* VOPD: both halves */
+                          POI_PERM, /* permlane: the lane that is read */
                           POI_MOVREL,
                           POI_SWAPREL,
                           POI_DEFINED /* result is always defined */
