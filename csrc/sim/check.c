@@ -435,7 +435,9 @@ sim_chk_before(SimWave *w, const SimRec *r)
         return false;
     if (checking(w, SIM_CHECK_HAZARD) && !sim_chk_hazard(w, r))
         return false;
-    if (UNLIKELY(((fr | fw) & VF_POISON) || c->scc_p) && !sim_chk_poison(w, r))
+    if (UNLIKELY(c->nhit) && checking(w, SIM_CHECK_INIT))
+        sim_chk_hits(w);
+    if (UNLIKELY(((fr | fw) & VF_POISON) || c->scc_p || c->nhit) && !sim_chk_poison(w, r))
         return false;
     return true;
 }
@@ -444,9 +446,12 @@ void
 sim_chk_after(SimWave *w, const SimRec *r)
 {
     const SimExt *x = r->ext;
+    SimChk *c = w->chk;
     if (!x || !x->in.size)
         return;
     mark_pending(w, r, x);
+    if (UNLIKELY(c->nhit))
+        sim_chk_hits_after(w, r);
     if (checking(w, SIM_CHECK_HAZARD))
         sim_chk_hazard_after(w, r);
 }

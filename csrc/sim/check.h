@@ -11,6 +11,9 @@ enum { CU_LOAD = 1, CU_STORE = 2, CU_ATOMIC = 4, CU_DMA = 8, CU_JUMP = 16, CU_SC
 
 bool sim_chk_poison(SimWave *w, const SimRec *r); /* sinks, then spreads; before the body runs */
 bool sim_chk_hazard(SimWave *w, const SimRec *r);
+/* Missing wait states: what the instruction reads in vain counts as undefined while it runs; after it. */
+void sim_chk_hits(SimWave *w);
+void sim_chk_hits_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_prepare(SimBuild *b);
 

@@ -91,6 +91,19 @@ sim_chk_hazard_prepare(SimBuild *b)
 /* ---- consumers
  * ------------------------------------------------------------------------------------------------------ */
 
+/* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
+static void
+hit(SimChk *c, uint32_t reg, HitHow how)
+{
+    for (uint32_t i = 0; i < c->nhit; i++)
+        if (c->hit[i].reg == reg) { /* the later kinds count for more */
+            c->hit[i].how = (uint8_t)TL_MAX(c->hit[i].how, (uint8_t)how);
+            return;
+        }
+    if (c->nhit < TL_COUNT(c->hit))
+        c->hit[c->nhit++] = (struct SimHit){(uint16_t)reg, (uint8_t)how, 0};
+}
+
 static bool
 short_by(SimWave *w, const SimRec *r, const char *reg, const char *row, uint32_t have, uint32_t need,
          uint32_t pc)
@@ -211,6 +224,7 @@ check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t 
     char name[16];
     uint32_t pc = c->wpc[row];
     c->vprod[row] = HZ_NONE; /* once */
+    hit(c, row, HIT_READ);
     return short_by(w, r, sim_row_name(row, name), why, since, need, pc);
 }
 
@@ -226,6 +240,7 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
             need = 3;
         if (since < need) {
             c->vprod[row] = HZ_NONE;
+            hit(c, row, HIT_LOST);
             return short_by(w, r, sim_row_name(row, name),
                             prod == HZ_DOT ? "overwritten after a dot product wrote it" : use_text(USE_WAW),
                             since, need, c->wpc[row]);
@@ -293,6 +308,7 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
             }
             if (since < need) {
                 c->stime[s] = c->now - 100;
+                hit(c, HIT_SCALAR + s, HIT_READ);
                 return short_by(w, r, sim_sreg_name(s, name), why, since, need, c->swpc[s]);
             }
         }
@@ -323,17 +339,99 @@ sim_chk_hazard(SimWave *w, const SimRec *r)
         uint32_t since = states_since(c, c->exec_valu_time), need = x->kind == CK_MFMA || x->rw_lane ? 4
                                                                     : x->is_dpp                      ? 5
                                                                                                      : 0;
-        if (since < need && !short_by(w, r, "exec", "a vector instruction wrote it", since, need, c->exec_pc))
+        if (since < need) {
+            hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
+            hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);
+            if (!short_by(w, r, "exec", "a vector instruction wrote it", since, need, c->exec_pc))
+                return false;
+        }
+    }
+    if (x->needs_m0 && states_since(c, c->m0_time) < 1) {
+        hit(c, HIT_SCALAR + S_M0, HIT_READ);
+        if (!short_by(w, r, "m0", "read right after a scalar instruction wrote it", 0, 1, c->m0_pc))
             return false;
     }
-    if (x->needs_m0 && states_since(c, c->m0_time) < 1 &&
-        !short_by(w, r, "m0", "read right after a scalar instruction wrote it", 0, 1, c->m0_pc))
-        return false;
     if (x->hwreg == 1 && states_since(c, c->setreg_time) < 2 && c->last_setreg == ((uint32_t)r->imm & 63) &&
         !short_by(w, r, "hardware register", "read after s_setreg", states_since(c, c->setreg_time), 2,
                   c->setreg_pc))
         return false;
     return true;
+}
+
+/* ---- what a missing wait state spoils
+ * ------------------------------------------------------------------------------------- */
+
+void
+sim_chk_hits(SimWave *w)
+{
+    SimChk *c = w->chk;
+    for (uint32_t i = 0; i < c->nhit; i++) {
+        struct SimHit *h = &c->hit[i];
+        uint32_t s = h->reg & ~(uint32_t)HIT_SCALAR;
+        bool scalar = h->reg & HIT_SCALAR;
+        h->poison = scalar ? c->sp[s] : c->vp[h->reg];
+        if (h->how != HIT_READ)
+            continue;
+        if (scalar)
+            set_sp(c, s, ~0u);
+        else
+            set_vp(c, h->reg, ~UINT64_C(0));
+    }
+}
+
+static bool
+in_list(const SimRange *g, uint32_t n, uint32_t reg)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (reg - g[i].start < g[i].n)
+            return true;
+    return false;
+}
+
+static void
+spoil_results(SimChk *c, const SimExt *x)
+{
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t k = 0; k < x->vwrite[i].n; k++)
+            set_vp(c, x->vwrite[i].start + k, ~UINT64_C(0));
+    for (uint32_t i = 0; i < x->nswrite; i++)
+        for (uint32_t k = 0; k < x->swrite[i].n; k++)
+            if (x->swrite[i].start != S_EXEC)
+                set_sp(c, x->swrite[i].start + k, ~0u);
+}
+
+void
+sim_chk_hits_after(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    uint64_t exec = x->kind == CK_MFMA ? ~UINT64_C(0) : EXEC(w);
+    uint32_t n = c->nhit;
+    c->nhit = 0;
+    if (!checking(w, SIM_CHECK_INIT))
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        struct SimHit *h = &c->hit[i];
+        uint32_t s = h->reg & ~(uint32_t)HIT_SCALAR;
+        switch ((HitHow)h->how) {
+        case HIT_READ: /* the register itself comes right; a result in it keeps what it got */
+            if (h->reg & HIT_SCALAR) {
+                if (!in_list(x->swrite, x->nswrite, s))
+                    set_sp(c, s, (uint32_t)h->poison);
+            } else if (in_list(x->vwrite, x->nvwrite, h->reg)) {
+                set_vp(c, h->reg, (c->vp[h->reg] & exec) | (h->poison & ~exec));
+            } else {
+                set_vp(c, h->reg, h->poison);
+            }
+            break;
+        case HIT_LOST:
+            set_vp(c, h->reg, c->vp[h->reg] | exec);
+            break;
+        case HIT_RESULT:
+            spoil_results(c, x);
+            break;
+        }
+    }
 }
 
 /* ---- producers

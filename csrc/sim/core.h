@@ -310,6 +310,13 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint8_t cpass[ROWS];
     uint32_t sdtime[ROWS]; /* last wide store that reads the row */
     uint8_t sdneed[ROWS];
+    /* registers that the current instruction has too few wait states for, with their poison put by */
+    struct SimHit {
+        uint16_t reg; /* row, or HIT_SCALAR + code */
+        uint8_t how;
+        uint64_t poison;
+    } hit[64];
+    uint32_t nhit;
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
@@ -322,6 +329,12 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint32_t ncoherent;
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;
+enum { HIT_SCALAR = 0x8000 };
+typedef enum HitHow {
+    HIT_READ,   /* reads what was there before the last write */
+    HIT_RESULT, /* cannot tell in its operands: the result is wrong */
+    HIT_LOST    /* its write is lost: the one before lands after it */
+} HitHow;
 enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
 enum { PEND_NONE, PEND_VM, PEND_LDS, PEND_SMEM, PEND_FLAT };
 

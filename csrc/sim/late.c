@@ -31,7 +31,7 @@ struct SimLate {
     uint32_t life;   /* longest stay, in instructions of the group */
     bool rubbish;
     uint32_t *old; /* what each row held before its last write, [ROWS * LANES]; NULL: hazards are off */
-    uint32_t olds[128];
+    uint32_t olds[SREGS];
 };
 
 static uint64_t
@@ -468,6 +468,71 @@ issue(SimWave *w, const SimRec *r, uint32_t counts)
     return true;
 }
 
+/* ---- missing wait states
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef struct Stale { /* what registers hold that the instruction does not see */
+    uint32_t row[TL_COUNT(((SimChk *)0)->hit)][LANES];
+} Stale;
+
+/* The operands as the instruction finds them: from before their last write. */
+static void
+stale_operands(SimWave *w, Stale *q)
+{
+    const SimChk *c = w->chk;
+    SimLate *t = w->late;
+    for (uint32_t i = 0; i < c->nhit; i++) {
+        uint32_t reg = c->hit[i].reg, s = reg & ~(uint32_t)HIT_SCALAR;
+        if (reg & HIT_SCALAR) {
+            q->row[i][0] = w->s[s];
+            w->s[s] = t->olds[s];
+            continue;
+        }
+        memcpy(q->row[i], ROW(w, reg), sizeof q->row[i]);
+        if (c->hit[i].how == HIT_READ)
+            memcpy(ROW(w, reg), t->old + (size_t)reg * LANES, sizeof q->row[i]);
+    }
+}
+
+/* Afterwards: the registers as they come to be, but for results. */
+static void
+true_operands(SimWave *w, const SimExt *x, const Stale *q)
+{
+    const SimChk *c = w->chk;
+    uint64_t exec = x->kind == CK_MFMA ? ~UINT64_C(0) : EXEC(w);
+    for (uint32_t i = 0; i < c->nhit; i++) {
+        uint32_t reg = c->hit[i].reg, s = reg & ~(uint32_t)HIT_SCALAR;
+        if (reg & HIT_SCALAR) {
+            if (!in_ranges(x->swrite, x->nswrite, s))
+                w->s[s] = q->row[i][0];
+        } else if (c->hit[i].how == HIT_READ && in_ranges(x->vwrite, x->nvwrite, reg)) {
+            blend_row(ROW(w, reg), q->row[i], exec);
+        } else {
+            memcpy(ROW(w, reg), q->row[i], sizeof q->row[i]);
+        }
+    }
+}
+
+/* Keeps what the instruction writes over. */
+static void
+remember(SimWave *w, const SimExt *x, const Stale *q)
+{
+    const SimChk *c = w->chk;
+    SimLate *t = w->late;
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        memcpy(t->old + (size_t)x->vwrite[i].start * LANES, ROW(w, x->vwrite[i].start),
+               sizeof(uint32_t) * LANES * x->vwrite[i].n);
+    for (uint32_t i = 0; i < x->nswrite; i++)
+        memcpy(t->olds + x->swrite[i].start, w->s + x->swrite[i].start, 4 * x->swrite[i].n);
+    for (uint32_t i = 0; i < c->nhit; i++) { /* of these the registers do not hold it now */
+        uint32_t reg = c->hit[i].reg;
+        if (!(reg & HIT_SCALAR) && in_ranges(x->vwrite, x->nvwrite, reg))
+            memcpy(t->old + (size_t)reg * LANES, q->row[i], sizeof q->row[i]);
+        else if ((reg & HIT_SCALAR) && in_ranges(x->swrite, x->nswrite, reg & ~(uint32_t)HIT_SCALAR))
+            t->olds[reg & ~(uint32_t)HIT_SCALAR] = q->row[i][0];
+    }
+}
+
 /* ---- run loop
  * ---------------------------------------------------------------------------------------------------------
  */
@@ -483,10 +548,18 @@ step(SimWave *w, const SimRec *r)
         return NULL;
     uint32_t counts = deferred(w, r);
     const SimRec *next = NULL;
+    Stale q;
+    bool known = t->old && x && x->in.size;
+    if (known && w->chk->nhit)
+        stale_operands(w, &q);
+    if (known && !counts)
+        remember(w, x, &q);
     if (!counts)
         next = r->body(w, r);
     else if (issue(w, r, counts))
         next = NEXT(r);
+    if (known && w->chk->nhit)
+        true_operands(w, x, &q);
     if (next && t->head && t->chance && draw(&t->rng) >> 32 < t->chance && !any_lands(w))
         return NULL;
     return next;
