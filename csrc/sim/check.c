@@ -2,6 +2,7 @@
  * (check "wait"), and the order of the other parts. Poison: check_poison.c; wait states: check_hazard.c; LDS
  * and memory: check_lds.c, check_mem.c.
  */
+#include "isa/coherence.h"
 #include "sim/check.h"
 #include "sim/valu.h"
 
@@ -58,8 +59,7 @@ kind_of(const SimBuild *b)
     case ISA_SOPC:
         return CK_SALU;
     case ISA_SOPP:
-        return !strcmp(b->name, "s_waitcnt")                                       ? CK_WAIT
-               : !strcmp(b->name, "s_nop")                                         ? CK_NOP
+        return !strcmp(b->name, "s_nop")                                           ? CK_NOP
                : !strncmp(b->name, "s_cbranch", 9) || !strcmp(b->name, "s_branch") ? CK_BRANCH
                                                                                    : CK_OTHER;
     case ISA_SMEM:
@@ -121,8 +121,12 @@ sim_chk_prepare(SimBuild *b)
     SimExt *x = b->x;
     const IsaInst *in = b->in;
     uint32_t pos = 0;
-    x->kind = kind_of(b);
+    x->kind = isa_wait_limits(b->code->arch, in, x->wait) ? CK_WAIT : kind_of(b);
     x->use = use_of(b);
+    x->counters = (uint8_t)isa_counters_of(b->code->arch, in);
+    IsaCoherence co = isa_coherence(b->code->arch, in);
+    x->scope = co.scope;
+    x->maybe = co.maybe;
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;
@@ -184,18 +188,15 @@ sim_chk_reset(SimWave *w)
  */
 
 void
-sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm)
+sim_chk_wait(SimWave *w, const uint16_t limit[ISA_CNT_COUNT])
 {
-    SimChk *c = w->chk;
-    if (vm < 63 && c->vm_issued - c->vm_done > vm)
-        c->vm_done = c->vm_issued - vm;
-    if (lgkm >= 15)
-        return;
-    if (lgkm == 0) {
-        c->lds_done = c->lds_issued;
-        c->smem_done = c->smem_issued;
-    } else if (c->lds_issued - c->lds_done > lgkm) { /* LDS and flat operations return in order */
-        c->lds_done = c->lds_issued - lgkm;
+    SimChkNumbers *n = &w->chk->n;
+    for (uint32_t k = 0; k < ISA_CNT_COUNT; k++) {
+        uint32_t most = limit[k];
+        /* an unordered counter tells something only when it is empty; of two kinds that are counted together
+         * at most that many of each are left */
+        if (most == 0 || (isa_counter_in_order((IsaCounter)k) && n->issued[k] - n->done[k] > most))
+            n->done[k] = n->issued[k] - most;
     }
 }
 
@@ -206,51 +207,56 @@ sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const Sim
         now->dirty_seq = after->dirty_seq;
     if (after->wb_seq != before->wb_seq)
         now->wb_seq = after->wb_seq;
+    for (uint32_t i = 0; i < TL_COUNT(now->opened); i++)
+        if (after->opened[i] != before->opened[i])
+            now->opened[i] = after->opened[i];
 }
 
+/* A result that comes with two counters (flat) is there when both say so. */
 static bool
 row_pending(const SimChk *c, uint32_t row)
 {
-    switch (c->vkind[row]) {
-    case PEND_VM:
-        return (int32_t)(c->vseq[row] - c->vm_done) > 0;
-    case PEND_LDS:
-        return (int32_t)(c->vseq[row] - c->lds_done) > 0;
-    case PEND_FLAT: /* both counters */
-        return (int32_t)(c->vseq[row] - c->vm_done) > 0 || (int32_t)(c->vseq2[row] - c->lds_done) > 0;
-    default:
+    uint32_t bits = c->vcnt[row];
+    if (!bits)
         return false;
-    }
+    uint32_t first = (uint32_t)__builtin_ctz(bits);
+    return !cnt_done(&c->n, first, c->vseq[row]) ||
+           ((bits & (bits - 1)) && !cnt_done(&c->n, ISA_CNT_DS, c->vseq2[row]));
 }
 
+/* "vmcnt", "loadcnt and dscnt" */
 static const char *
-counter_name(uint32_t kind)
+counter_names(IsaArch arch, uint32_t bits, char buf[32])
 {
-    return kind == PEND_VM ? "vmcnt" : kind == PEND_FLAT ? "vmcnt and lgkmcnt" : "lgkmcnt";
+    const char *a = isa_counter_name(arch, (IsaCounter)__builtin_ctz(bits));
+    if (!(bits & (bits - 1)))
+        return a;
+    snprintf(buf, 32, "%s and %s", a, isa_counter_name(arch, ISA_CNT_DS));
+    return buf;
 }
 
 /* Reads (or overwrites) rows [start, start + n): reports those whose load is not waited for. */
 static bool
-check_rows(SimWave *w, const SimRec *r, const SimRange *g, bool write, uint32_t own_kind)
+check_rows(SimWave *w, const SimRec *r, const SimRange *g, bool write, uint32_t own)
 {
     SimChk *c = w->chk;
     for (uint32_t row = g->start; row < g->start + g->n; row++) {
         if (!(c->vflag[row] & VF_PEND))
             continue;
         if (row_pending(c, row)) {
-            if (write && own_kind == c->vkind[row] && own_kind != PEND_FLAT)
+            if (write && own == c->vcnt[row] && !(own & (own - 1)))
                 continue; /* results of one in-order counter arrive in order */
-            char name[16];
+            char name[16], names[32];
             c->vflag[row] &= (uint8_t)~VF_PEND;
             if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX,
                            w->code->base + (uint64_t)c->vpc[row] * 4,
                            "%s %s while the load into it is not complete (no wait on %s covers it)",
                            sim_row_name(row, name), write ? "is overwritten" : "is read",
-                           counter_name(c->vkind[row])))
+                           counter_names(w->code->arch, c->vcnt[row], names)))
                 return false;
         }
         c->vflag[row] &= (uint8_t)~VF_PEND;
-        c->vkind[row] = PEND_NONE;
+        c->vcnt[row] = 0;
     }
     return true;
 }
@@ -263,38 +269,29 @@ check_scalars(SimWave *w, const SimRec *r, const SimRange *g, bool write)
         if (!(c->sflag[s] & VF_PEND))
             continue;
         c->sflag[s] &= (uint8_t)~VF_PEND;
-        if ((int32_t)(c->sseq[s] - c->smem_done) <= 0)
+        if (cnt_done(&c->n, ISA_CNT_KM, c->sseq[s]))
             continue;
         char name[16];
         if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)c->spc[s] * 4,
-                       "%s %s while the scalar load into it is not complete (only lgkmcnt(0) covers it)",
-                       sim_sreg_name(s, name), write ? "is overwritten" : "is read"))
+                       "%s %s while the scalar load into it is not complete (only %s(0) covers it)",
+                       sim_sreg_name(s, name), write ? "is overwritten" : "is read",
+                       isa_counter_name(w->code->arch, ISA_CNT_KM)))
             return false;
     }
     return true;
 }
 
-static uint32_t
-own_kind_of(const SimExt *x)
-{
-    if (!(x->use & (CU_LOAD | CU_ATOMIC)) && x->kind != CK_DS)
-        return PEND_NONE;
-    return x->kind == CK_VMEM   ? PEND_VM
-           : x->kind == CK_FLAT ? PEND_FLAT
-           : x->kind == CK_DS   ? PEND_LDS
-                                : PEND_NONE;
-}
-
-/* A counter holds at most 63 (vector memory) or 15 (LDS): at its maximum the hardware stalls the issue of one
- * more until the oldest is back, so what would have that many younger ones behind it is complete without a
- * wait. */
+/* A counter holds so many (63 vector operations, 15 of LDS on gfx9): at its most the hardware stalls the
+ * issue of one more until the oldest is back, so what would have that many younger ones behind it is complete
+ * without a wait. */
 static void
-make_room(SimChk *c, uint32_t kind)
+make_room(SimChk *c, IsaArch arch, uint32_t counters)
 {
-    if ((kind == CK_VMEM || kind == CK_FLAT) && c->vm_issued - c->vm_done > 62)
-        c->vm_done = c->vm_issued - 62;
-    if ((kind == CK_DS || kind == CK_FLAT) && c->lds_issued - c->lds_done > 14)
-        c->lds_done = c->lds_issued - 14;
+    for (uint32_t m = counters & ~(uint32_t)CB_KM; m; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctz(m), most = isa_counter_most(arch, (IsaCounter)k) - 1;
+        if (c->n.issued[k] - c->n.done[k] > most)
+            c->n.done[k] = c->n.issued[k] - most;
+    }
 }
 
 /* New results on their way; after the body ran. */
@@ -302,39 +299,33 @@ static void
 mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
 {
     SimChk *c = w->chk;
-    uint32_t kind = PEND_NONE, pc = r->at;
-    if (x->kind == CK_VMEM) {
-        if (!x->use && strncmp(isa_op_info(x->in.op)->name, "buffer_wbl2", 11))
-            return; /* an invalidation does not count, a write-back does */
-        c->vm_issued++;
-        if (x->use)
-            c->access_seq = c->vm_issued;
-        kind = PEND_VM;
-    } else if (x->kind == CK_FLAT) {
-        c->access_seq = ++c->vm_issued;
-        c->lds_issued++;
-        kind = c->flat_lds ? PEND_FLAT : PEND_VM; /* no lane went to LDS: the data comes with vmcnt */
-    } else if (x->kind == CK_DS) {
-        c->lds_issued++;
-        kind = PEND_LDS;
-    } else if (x->kind == CK_SMEM) {
-        c->smem_issued++;
+    uint32_t bits = x->counters, pc = r->at;
+    if (!bits)
+        return;
+    for (uint32_t m = bits; m; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctz(m);
+        c->n.issued[k]++;
+        if (x->use && k != ISA_CNT_DS && x->in.enc != ISA_SCRATCH)
+            c->n.access[k] = c->n.issued[k];
+    }
+    if (bits == CB_KM) {
         for (uint32_t i = 0; i < x->nswrite; i++)
             for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
                 c->sflag[s] |= VF_PEND;
-                c->sseq[s] = c->smem_issued;
+                c->sseq[s] = c->n.issued[ISA_CNT_KM];
                 c->spc[s] = pc;
             }
         return;
-    } else {
-        return;
     }
+    if (x->kind == CK_FLAT && !c->flat_lds)
+        bits &= ~(uint32_t)CB_DS; /* no lane went to LDS: the data comes with the vector counter */
+    uint32_t first = (uint32_t)__builtin_ctz(bits);
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
             c->vflag[row] |= VF_PEND;
-            c->vkind[row] = (uint8_t)kind;
-            c->vseq[row] = kind == PEND_LDS ? c->lds_issued : c->vm_issued;
-            c->vseq2[row] = c->lds_issued;
+            c->vcnt[row] = (uint8_t)bits;
+            c->vseq[row] = c->n.issued[first];
+            c->vseq2[row] = c->n.issued[ISA_CNT_DS];
             c->vpc[row] = pc;
         }
 }
@@ -365,7 +356,7 @@ flags_of(const uint8_t *f, const SimRange *g, uint32_t n)
 static bool
 check_wait(SimWave *w, const SimRec *r, const SimExt *x)
 {
-    uint32_t own = own_kind_of(x);
+    uint32_t own = x->counters;
     bool ok = true;
     for (uint32_t i = 0; ok && i < x->nvread; i++)
         ok = check_rows(w, r, &x->vread[i], false, own);
@@ -420,15 +411,15 @@ sim_chk_before(SimWave *w, const SimRec *r)
     if (!x || !x->in.size)
         return true;
     if (x->kind == CK_WAIT) {
-        uint32_t k = (uint32_t)r->imm;
-        sim_chk_wait(w, (k & 15) | ((k >> 14) & 3) << 4, (k >> 8) & 15);
+        sim_chk_wait(w, x->wait);
         return true;
     }
     if (UNLIKELY(w->mode_cls & MODE_IDX) && x->kind == CK_VALU)
         return indexed(w, r);
     if (UNLIKELY(x->relidx))
         return relative(w, r, x);
-    make_room(c, x->kind);
+    if (x->counters)
+        make_room(c, w->code->arch, x->counters);
     uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
     if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))

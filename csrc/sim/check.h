@@ -17,6 +17,20 @@ void sim_chk_hits_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_prepare(SimBuild *b);
 
+enum { CB_VM = 1 << ISA_CNT_VM, CB_VS = 1 << ISA_CNT_VS, CB_DS = 1 << ISA_CNT_DS, CB_KM = 1 << ISA_CNT_KM };
+/* Is operation `seq` of a counter complete for sure? */
+static inline bool
+cnt_done(const SimChkNumbers *n, uint32_t counter, uint32_t seq)
+{
+    return (int32_t)(seq - n->done[counter]) <= 0;
+}
+/* The counter that stores count in. */
+static inline uint32_t
+store_counter(IsaArch arch)
+{
+    return arch <= ISA_GFX950 ? ISA_CNT_VM : ISA_CNT_VS;
+}
+
 static inline void
 set_vp(SimChk *c, uint32_t row, uint64_t p)
 {

@@ -146,15 +146,16 @@ mark_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, ui
 
 static void
 log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
-           uint8_t kind, uint32_t seq)
+           uint8_t counter)
 {
     SimChk *c = w->chk;
     SimLdsOp *p = &c->log[c->nlog++ % LDSLOG];
-    p->seq = seq;
-    p->kind = kind;
+    p->seq = c->n.issued[counter] + 1;
+    p->counter = counter;
     p->write = write;
     p->bytes = (uint8_t)bytes;
     p->pc = r->at;
+    p->epoch = w->race.interval;
     p->exec = exec;
     p->lo = UINT32_MAX;
     p->hi = 0;
@@ -174,7 +175,7 @@ check_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint
     uint32_t n = TL_MIN(c->nlog, (uint32_t)LDSLOG), open = 0;
     for (uint32_t k = 1; k <= n; k++) {
         SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
-        if (p->kind != PEND_VM || (int32_t)(p->seq - c->vm_done) <= 0)
+        if (p->counter != ISA_CNT_VM || cnt_done(&c->n, ISA_CNT_VM, p->seq))
             continue;
         open++;
         for (uint64_t m = exec; m; m &= m - 1) {
@@ -185,7 +186,7 @@ check_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint
                 uint32_t b = p->addr[__builtin_ctzll(q)];
                 if (a >= b + p->bytes || a + bytes <= b)
                     continue;
-                p->kind = PEND_NONE;
+                p->counter = ISA_CNT_COUNT;
                 return sim_fault(
                     w, r, SIM_CHECK_WAIT, false, UINT64_C(1) << l, a, UINT32_MAX,
                     w->code->base + (uint64_t)p->pc * 4,
@@ -210,7 +211,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
-    log_access(w, r, addr, exec, bytes, write, PEND_LDS, c->lds_issued + 1);
+    log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
     return mark_access(w, r, addr, exec, bytes, write, atomic);
 }
 
@@ -240,16 +241,42 @@ sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec
         }
     if (c->dma_out && checking(w, SIM_CHECK_WAIT) && !check_dma(w, r, addr, exec, bytes))
         return false;
-    log_access(w, r, addr, exec, bytes, true, PEND_VM, c->vm_issued + 1);
+    log_access(w, r, addr, exec, bytes, true, ISA_CNT_VM);
     c->dma_out++;
     if (!checking(w, SIM_CHECK_RACE) || g->nwaves == 1)
         return true;
     return mark_access(w, r, addr, exec, bytes, true, false);
 }
 
-/* A barrier was met: clear the interval, then mark again what is still in flight. */
+/* ---- barriers ---- */
+
+/* The wave arrives at a barrier (s_barrier, s_barrier_signal). */
 void
-sim_chk_barrier(SimGroup *g)
+sim_chk_signal(SimWave *w)
+{
+    const SimChkNumbers *n = &w->chk->n;
+    sim_race_signal(&w->race, cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) &&
+                                  cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
+}
+
+/* Marks an access anew: it belongs to the interval that begins. */
+static void
+mark_again(SimGroup *g, uint32_t wave, const SimLdsOp *p)
+{
+    uint8_t *sh = p->write ? g->lds_wr : g->lds_rd;
+    for (uint64_t m = p->exec; m; m &= m - 1) {
+        uint32_t a = p->addr[__builtin_ctzll(m)];
+        for (uint32_t b = a; b < a + p->bytes; b++)
+            sh[b] = !p->write && sh[b] && sh[b] != wave + 1 ? READ_MANY : (uint8_t)(wave + 1);
+        g->sh_lo = TL_MIN(g->sh_lo, a);
+        g->sh_hi = TL_MAX(g->sh_hi, a + p->bytes);
+    }
+}
+
+/* A barrier is complete: clear the interval, then mark again what is still in flight and what waves did after
+ * their arrival. */
+static void
+next_interval(SimGroup *g)
 {
     if (!g->lds_wr || g->nwaves == 1)
         return;
@@ -267,19 +294,37 @@ sim_chk_barrier(SimGroup *g)
             continue;
         for (uint32_t k = 1; k <= n; k++) {
             const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
-            uint32_t done = p->kind == PEND_VM ? c->vm_done : c->lds_done;
-            if (p->kind == PEND_NONE || (int32_t)(p->seq - done) <= 0)
-                continue;
-            uint8_t *sh = p->write ? g->lds_wr : g->lds_rd;
-            for (uint64_t m = p->exec; m; m &= m - 1) {
-                uint32_t a = p->addr[__builtin_ctzll(m)];
-                for (uint32_t b = a; b < a + p->bytes; b++)
-                    sh[b] = !p->write && sh[b] && sh[b] != i + 1 ? READ_MANY : (uint8_t)(i + 1);
-                g->sh_lo = TL_MIN(g->sh_lo, a);
-                g->sh_hi = TL_MAX(g->sh_hi, a + p->bytes);
-            }
+            bool under_way = p->counter != ISA_CNT_COUNT && !cnt_done(&c->n, p->counter, p->seq);
+            if (under_way || p->epoch > w->race.waited)
+                mark_again(g, i, p);
         }
     }
+}
+
+void
+sim_chk_barrier(SimGroup *g)
+{
+    next_interval(g);
+    if (!g->info->race || g->nwaves > MAX_GROUP_WAVES)
+        return;
+    SimRaceWave *all[MAX_GROUP_WAVES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->nwaves; i++)
+        if (g->waves[i].stop != ST_END)
+            all[n++] = &g->waves[i].race;
+    sim_race_barrier(all, n);
+}
+
+/* The wave gets past its barrier. */
+void
+sim_chk_pass(SimWave *w)
+{
+    SimGroup *g = w->g;
+    SimRaceWave *all[MAX_GROUP_WAVES];
+    uint32_t n = TL_MIN(g->nwaves, (uint32_t)MAX_GROUP_WAVES);
+    for (uint32_t i = 0; i < n; i++)
+        all[i] = g->waves[i].stop == ST_END ? NULL : &g->waves[i].race;
+    sim_race_wait(&w->race, all, n);
 }
 
 /* ---- definedness

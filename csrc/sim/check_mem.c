@@ -1,6 +1,7 @@
 /* check_mem.c - global memory and scratch in the checked variant: undefined bytes, undefined data to global
  * memory, races through the launch's shadow, flat accesses to LDS.
  */
+#include "isa/coherence.h"
 #include "sim/check.h"
 #include "sim/vmem.h"
 
@@ -56,90 +57,234 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
     return atomic ? sim_chk_lds_atomic(w, r, v->la, m, n) : sim_chk_lds(w, r, v->la, m, n, write);
 }
 
-/* Loads and stores with a scope beyond the wave are how atomic loads and stores are written. */
-static bool
-coherent(const SimRec *r)
-{
-    return r->ext->in.sc0 || r->ext->in.sc1 || r->ext->in.glc;
-}
+/* ---- ordering with other workgroups ---- */
 
-/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. */
+/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. `store`: on
+ * chips that hide atomic stores, which store each lane saw. */
 static void
-note_coherent(SimWave *w, const VmLanes *v, uint64_t lanes)
+note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes, const uint32_t *store)
 {
     SimChk *c = w->chk;
     struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
-    q->seq = c->vm_issued + 1;
+    q->counter = (uint8_t)__builtin_ctz(r->ext->counters);
+    q->seq = c->n.issued[q->counter] + 1;
     q->n = 0;
+    q->outer = q->acquired = false;
+    q->pc = r->at;
     for (uint64_t m = lanes; m; m &= m - 1) {
-        uint64_t a = v->va[__builtin_ctzll(m)];
-        if (!q->n || q->addr[q->n - 1] != a)
-            q->addr[q->n++] = a;
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        if (q->n && q->addr[q->n - 1] == v->va[l])
+            continue;
+        q->store[q->n] = store ? store[l] : 0;
+        q->addr[q->n++] = v->va[l];
     }
 }
 
-/* A store or atomic that others may wait for: a release when all earlier stores are complete (waited for)
- * and, where they went to the L2 of this die only, written back. */
-static void
-try_release(SimWave *w, const VmLanes *v, uint64_t lanes)
+/* Are the wave's earlier accesses complete and, where they went to a cache that is not shared by all, written
+ * back? 0 or SIM_NO_*. */
+static uint32_t
+lacks_release(const SimWave *w)
 {
-    SimChk *c = w->chk;
-    if ((int32_t)(c->access_seq - c->vm_done) > 0)
-        return;
-    if (c->dirty_seq && ((int32_t)(c->dirty_seq - c->wb_seq) > 0 || (int32_t)(c->wb_seq - c->vm_done) > 0))
-        return;
+    const SimChkNumbers *n = &w->chk->n;
+    uint32_t st = store_counter(w->code->arch);
+    if (!cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) || !cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]))
+        return SIM_NO_WAIT;
+    if (n->dirty_seq && (int32_t)(n->dirty_seq - n->wb_seq) > 0)
+        return SIM_NO_WRITEBACK;
+    return n->dirty_seq && !cnt_done(n, st, n->wb_seq) ? SIM_NO_WAIT : 0;
+}
+
+/* A store or atomic that others may wait for. */
+static void
+try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
+{
+    uint32_t why = lacks_release(w);
     uint64_t last = 0;
     for (uint64_t m = lanes; m; m &= m - 1) {
         uint64_t a = v->va[__builtin_ctzll(m)];
-        if (a != last)
+        if (a != last && why)
+            sim_race_no_release(w->g->info->race, &w->race, a, why, r->at);
+        else if (a != last)
             sim_race_release(w->g->info->race, &w->race, a);
         last = a;
     }
 }
 
+/* A store that may be an atomic one is a release when the wave did something since its last and all of that
+ * is complete. */
+static void
+try_open(SimWave *w)
+{
+    SimChkNumbers *n = &w->chk->n;
+    if ((n->access[ISA_CNT_VM] == n->opened[0] && n->access[ISA_CNT_VS] == n->opened[1]) || lacks_release(w))
+        return;
+    n->opened[0] = n->access[ISA_CNT_VM];
+    n->opened[1] = n->access[ISA_CNT_VS];
+    sim_race_open_release(w->g->info->race, &w->race);
+}
+
+/* The stores that coherent lanes see, where the encoding hides them; an atomic hands their release on. */
+static const uint32_t *
+stores_seen(SimWave *w, const VmLanes *v, uint64_t lanes, bool rmw, uint32_t store[LANES])
+{
+    SimRace *race = w->g->info->race;
+    uint64_t last = 0;
+    uint32_t seen = 0;
+    for (uint64_t m = lanes; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        if (v->va[l] != last) {
+            seen = sim_race_last_store(race, &w->race, v->va[l]);
+            if (seen && rmw)
+                sim_race_carry(race, v->va[l], seen);
+        }
+        last = v->va[l];
+        store[l] = seen;
+    }
+    return store;
+}
+
 static bool
-global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, SimAccess kind)
+global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
     uint64_t m = v->ok & ~v->lds & ~v->priv;
+    const SimExt *x = r->ext;
+    IsaCoherence co = {.scope = x->scope, .maybe = x->maybe};
+    bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
+    uint32_t seen[LANES];
+    const uint32_t *store = NULL;
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
+    bool may = st && co.maybe && n <= 8;
+    if (may)
+        try_open(w);
+    else if (!st && device && isa_store_hides_scope(w->code->arch))
+        store = stores_seen(w, v, m, rmw, seen);
+    SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
+                     : !st                   ? co.scope ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
+                     : may                   ? SIM_ACC_MAYBE
+                     : co.maybe || !co.scope ? SIM_ACC_WRITE
+                                             : SIM_ACC_ATOMIC;
     sim_global_race(w, r, v->va, m, n, kind);
-    bool device = r->ext->in.sc1 || (r->ext->use & CU_ATOMIC); /* seen beyond the workgroup */
-    if (kind == SIM_ACC_ATOMIC && device)
-        try_release(w, v, m);
-    if ((kind == SIM_ACC_ATOMIC_READ && device) || (r->ext->use & CU_ATOMIC))
-        note_coherent(w, v, m);
-    if ((r->ext->use & CU_STORE) && !r->ext->in.sc1)
-        w->chk->dirty_seq = w->chk->vm_issued + 1;
+    if (device && (rmw || (st && !co.maybe)))
+        try_release(w, r, v, m);
+    if (device && !st)
+        note_coherent(w, r, v, m, store);
+    if (st && isa_writeback_from(w->code->arch) <= ISA_SCOPE_DEVICE && !device)
+        w->chk->n.dirty_seq = w->chk->n.issued[store_counter(w->code->arch)] + 1;
     return w->stop == ST_RUN;
 }
 
-/* buffer_inv, buffer_wbl2: the halves of acquire and release that caches do. */
+static void
+acquire(SimWave *w, uint32_t scope, bool outer)
+{
+    SimChk *c = w->chk;
+    SimRace *race = w->g->info->race;
+    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
+    for (uint32_t k = 0; k < n; k++) {
+        struct SimCoherent *q = &c->coherent[k];
+        if (q->acquired || !cnt_done(&c->n, q->counter, q->seq))
+            continue;
+        q->outer |= outer;
+        if (scope < ISA_SCOPE_DEVICE && !(scope && q->outer))
+            continue;
+        q->acquired = true;
+        for (uint32_t i = 0; i < q->n; i++) {
+            sim_race_acquire(race, &w->race, q->addr[i]);
+            if (q->store[i])
+                sim_race_acquire_store(race, &w->race, q->store[i]);
+        }
+    }
+}
+
+/* Invalidations and write-backs: the halves of acquire and release that caches do. */
 void
 sim_vm_check_cache(SimWave *w, const SimRec *r)
 {
-    SimChk *c = w->chk;
-    bool inv = strstr(isa_op_info(r->ext->in.op)->name, "inv") != NULL;
-    if (!r->ext->in.sc1 || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
+    SimChkNumbers *n = &w->chk->n;
+    IsaCoherence co = isa_coherence(w->code->arch, &r->ext->in);
+    if (!checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return;
-    if (!inv) { /* with nothing left to write back it does nothing */
-        if (c->dirty_seq && (int32_t)(c->dirty_seq - c->wb_seq) > 0)
-            c->wb_seq = c->vm_issued + 1;
-        return;
-    }
-    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent)), left = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        struct SimCoherent *q = &c->coherent[k];
-        if ((int32_t)(q->seq - c->vm_done) > 0) {
-            left++;
-            continue;
+    /* with nothing left to write back it does nothing */
+    if (co.wb >= ISA_SCOPE_DEVICE && n->dirty_seq && (int32_t)(n->dirty_seq - n->wb_seq) > 0)
+        n->wb_seq = n->issued[store_counter(w->code->arch)] + 1;
+    if (co.inv || co.inv_outer)
+        acquire(w, co.inv, co.inv_outer);
+    if (co.inv)
+        sim_race_invalidate(&w->race);
+}
+
+/* What the chain between the two parties of a race lacks, when the wave has looked at something of that
+ * workgroup's. */
+static void
+explain_chain(SimWave *w, const SimRaceHit *hit, char *text, size_t cap)
+{
+    const SimChk *c = w->chk;
+    IsaArch arch = w->code->arch;
+    SimRace *race = w->g->info->race;
+    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
+    const char *load = isa_counter_name(arch, ISA_CNT_VM),
+               *store = isa_counter_name(arch, (IsaCounter)store_counter(arch));
+    for (uint32_t k = 1; k <= n; k++) {
+        const struct SimCoherent *q = &c->coherent[(c->ncoherent - k) % TL_COUNT(c->coherent)];
+        for (uint32_t i = 0; i < q->n; i++) {
+            SimRaceSync why;
+            bool any = sim_race_sync(race, q->addr[i], hit->workgroup, &why);
+            bool hidden = sim_race_epoch_is(race, q->store[i], hit->workgroup);
+            if (!any && !hidden && !why.why)
+                continue;
+            uint64_t to_entry = w->code->base - w->g->info->entry; /* pcs as reports give them */
+            unsigned long long at = to_entry + (uint64_t)q->pc * 4, wr = to_entry + (uint64_t)why.pc_slot * 4;
+            if (why.why == SIM_NO_WRITEBACK)
+                snprintf(text, cap,
+                         "; the store or atomic at +0x%llx is no release: no write-back (%s) before it", wr,
+                         isa_writeback_name(arch));
+            else if (why.why)
+                snprintf(text, cap,
+                         "; the store or atomic at +0x%llx is no release: no wait on %s covers what came "
+                         "before it",
+                         wr, hit->other == SIM_ACC_READ ? load : store);
+            else if (!q->acquired)
+                snprintf(text, cap, "; the load or atomic at +0x%llx is no acquire: no %s after its wait", at,
+                         isa_invalidate_name(arch));
+            else
+                snprintf(text, cap,
+                         "; the store that the load at +0x%llx saw is no release: no wait on %s covers what "
+                         "came before it",
+                         at, hit->other == SIM_ACC_READ ? load : store);
+            return;
         }
-        for (uint32_t i = 0; i < q->n; i++)
-            sim_race_acquire(w->g->info->race, &w->race, q->addr[i]);
-        q->n = 0;
     }
-    if (!left)
-        c->ncoherent = 0;
+}
+
+void
+sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes,
+                SimAccess kind)
+{
+    SimRaceHit hit;
+    IsaArch arch = w->code->arch;
+    if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
+        return;
+    char by[48] = "others", why[200] = "", where[160]; /* several, or one that is not remembered */
+    if (hit.wave != UINT32_MAX)
+        snprintf(by, sizeof by, "wave %u of workgroup %u", hit.wave, hit.workgroup);
+    if (hit.behind_barrier)
+        snprintf(why, sizeof why,
+                 "; the barrier between them does not order them: it needs a wait on %s before it%s%s",
+                 isa_counter_name(arch, hit.other == SIM_ACC_READ ? ISA_CNT_VM : ISA_CNT_VS),
+                 kind == SIM_ACC_READ ? " and an invalidation behind it, " : "",
+                 kind != SIM_ACC_READ  ? ""
+                 : arch == ISA_GFX1100 ? "buffer_gl0_inv"
+                                       : "global_inv scope:SCOPE_SE");
+    else if (hit.wave != UINT32_MAX)
+        explain_chain(w, &hit, why, sizeof why);
+    sim_describe(w, hit.addr, 1, where, sizeof where);
+    sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
+              w->code->base + (uint64_t)hit.pc_slot * 4, "%s of global memory races with a %s by %s%s (%s)",
+              kind == SIM_ACC_READ || kind == SIM_ACC_ATOMIC_READ ? "read" : "write",
+              hit.other == SIM_ACC_READ || hit.other == SIM_ACC_ATOMIC_READ ? "read"
+              : hit.other == SIM_ACC_WRITE                                  ? "write"
+                                                                            : "atomic",
+              by, why, where);
 }
 
 bool
@@ -147,8 +292,7 @@ sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes;
     memset(v->undef, 0, sizeof v->undef);
-    if (!flat_lds(w, r, v, n, false, false) ||
-        !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ))
+    if (!flat_lds(w, r, v, n, false, false) || !global_race(w, r, v, n))
         return false;
     if (!checking(w, SIM_CHECK_INIT) || (v->one && !v->one->init && !v->lds && !v->priv))
         return true;
@@ -190,8 +334,7 @@ bool
 sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes, nd = op->acc.dwords;
-    if (!flat_lds(w, r, v, n, true, false) ||
-        !global_race(w, r, v, n, coherent(r) ? SIM_ACC_ATOMIC : SIM_ACC_WRITE))
+    if (!flat_lds(w, r, v, n, true, false) || !global_race(w, r, v, n))
         return false;
     if (!checking(w, SIM_CHECK_INIT))
         return true;
@@ -223,7 +366,7 @@ sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t n = op->acc.bytes;
     memset(v->undef, 0, sizeof v->undef);
-    if (!flat_lds(w, r, v, n, true, true) || !global_race(w, r, v, n, SIM_ACC_ATOMIC))
+    if (!flat_lds(w, r, v, n, true, true) || !global_race(w, r, v, n))
         return false;
     if (!checking(w, SIM_CHECK_INIT))
         return true;

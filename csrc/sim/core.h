@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "isa/counters.h"
 #include "sim/exec.h"
 
 enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
@@ -107,6 +108,9 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
                                                              entries that form an address */
     uint8_t mem_bytes, kind, use;
     uint8_t relidx; /* its registers depend on M0 */
+    uint8_t counters;             /* IsaCounter bits it counts in */
+    uint8_t scope, maybe;         /* isa/coherence.h */
+    uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     const void *mfma;
     SimBody plain_body; /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;
@@ -261,10 +265,10 @@ enum {
     SIM_STATE_CHECKS = 1 << SIM_CHECK_INIT | 1 << SIM_CHECK_RACE | 1 << SIM_CHECK_WAIT |
                        1 << SIM_CHECK_HAZARD | 1 << SIM_CHECK_BARRIER
 };
-enum { LDSLOG = 64 };
+enum { LDSLOG = 64, MAX_GROUP_WAVES = 32 };
 typedef struct SimLdsOp { /* one LDS access that may still be in flight */
-    uint32_t seq;         /* number in its counter; kind tells which */
-    uint8_t kind;         /* 0 none, 1 lgkm, 2 vm (load to LDS), 3 flat */
+    uint32_t seq;         /* number in its counter */
+    uint8_t counter;      /* IsaCounter; ISA_CNT_COUNT: none, complete */
     uint8_t write, nacc, bytes;
     uint32_t pc, epoch;
     uint64_t exec;
@@ -272,16 +276,14 @@ typedef struct SimLdsOp { /* one LDS access that may still be in flight */
     uint32_t addr[64], addr2[64];
 } SimLdsOp;
 
-/* How far the wait check has counted. */
-#define SIM_CHK_NUMBERS                                                                                      \
-    uint32_t vm_issued, vm_done;                                                                             \
-    uint32_t lds_issued, lds_done; /* in order among themselves */                                           \
-    uint32_t smem_issued, smem_done;                                                                         \
-    uint32_t dirty_seq;  /* last store that another workgroup may not see yet; 0 = none */                   \
-    uint32_t access_seq; /* last load, store or atomic */                                                    \
-    uint32_t wb_seq      /* last write-back of the L2 */
+/* Numbers of the operations under way: the nth of a counter is complete for sure when done >= n. */
 typedef struct SimChkNumbers {
-    SIM_CHK_NUMBERS;
+    uint32_t issued[ISA_CNT_COUNT], done[ISA_CNT_COUNT];
+    uint32_t access[ISA_CNT_COUNT]; /* last access of memory that counts there */
+    uint32_t
+        dirty_seq;   /* last store (of the counter of stores) that another workgroup may not see; 0 = none */
+    uint32_t wb_seq; /* last write-back of a cache */
+    uint32_t opened[2]; /* access[] of loads and of stores at the last store that opened a release */
 } SimChkNumbers;
 
 typedef struct SimChk { /* state of the checked variant, one a wave */
@@ -290,15 +292,10 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     bool scc_p;
     uint8_t vflag[ROWS + 64], sflag[SREGS + 64];
     /* pending results */
-    uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS];
-    uint8_t vkind[ROWS]; /* PEND_* */
+    uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS]; /* vseq2: of the LDS part of a flat load */
+    uint8_t vcnt[ROWS];                            /* counters (bits) that the result comes with */
     uint32_t vpc[ROWS], spc[SREGS];
-    union {
-        SimChkNumbers n;
-        struct {
-            SIM_CHK_NUMBERS;
-        };
-    };
+    SimChkNumbers n;
     /* wait states */
     uint32_t now;                                 /* wait states so far */
     uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
@@ -323,9 +320,12 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     bool flat_lds; /* the last flat instruction had lanes in LDS */
     /* ordering with other workgroups */
     struct SimCoherent {
-        uint32_t seq, n;
+        uint32_t seq, n, pc;
+        uint8_t counter;
+        bool outer, acquired; /* outer: the first of two invalidations came (gfx11) */
+        uint32_t store[64];   /* the store that was seen, where encodings do not tell */
         uint64_t addr[64];
-    } coherent[4]; /* coherent loads and atomics since the last invalidation */
+    } coherent[4]; /* the last coherent loads and atomics */
     uint32_t ncoherent;
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;
@@ -336,7 +336,6 @@ typedef enum HitHow {
     HIT_LOST    /* its write is lost: the one before lands after it */
 } HitHow;
 enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
-enum { PEND_NONE, PEND_VM, PEND_LDS, PEND_SMEM, PEND_FLAT };
 
 typedef struct SimScratchRows {
     uint32_t t[4][128], d[128];
@@ -569,8 +568,12 @@ void sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uin
 /* A load straight to LDS: marks as written in flight. */
 bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                      const uint64_t *undef);
+/* A wave arrives at a barrier; once for each barrier that all have arrived at, before the first is released;
+ * a wave gets past it. */
+void sim_chk_signal(SimWave *w);
 void sim_chk_barrier(SimGroup *g);
-void sim_chk_wait(SimWave *w, uint32_t vm, uint32_t lgkm);
+void sim_chk_pass(SimWave *w);
+void sim_chk_wait(SimWave *w, const uint16_t limit[ISA_CNT_COUNT]);
 /* What a body that ran with the numbers `before` and left `after` has changed, in the numbers of now. */
 void sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const SimChkNumbers *after);
 void sim_chk_wave_end(SimWave *w);

@@ -30,7 +30,7 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     uint64_t lanes, count;     /* lane mask (0: the whole wave); how often it occurred */
     int64_t pc, other_pc;      /* bytes from the kernel's entry; other_pc INT64_MIN = none */
     uint64_t address;
-    char message[240], kernel[256], text[160], other_text[160], file[256], other_file[256];
+    char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
 } SimReport;
 
 enum { SIM_MAX_REPORTS = 64 };

@@ -37,7 +37,7 @@ const char *sim_check_name(SimCheck c); /* "bounds", ... */
 
 typedef struct SimFault {
     SimCheck check;
-    char message[240];
+    char message[400];
     uint32_t wg[3];
     uint32_t wave;       /* index in the workgroup */
     uint64_t lanes;      /* lanes at fault; 0 = the whole wave */

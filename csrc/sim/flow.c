@@ -48,6 +48,8 @@ BODY(barrier)
 {
     if (w->g->nwaves == 1 || w->g->own_exec)
         return NEXT(r);
+    if (w->chk)
+        sim_chk_signal(w);
     w->rec = NEXT(r);
     w->stop = ST_BARRIER;
     return NULL;

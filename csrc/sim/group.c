@@ -306,6 +306,10 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     memset(&w->race, 0, sizeof w->race);
     w->race.workgroup = (uint32_t)g->linear;
     w->race.wave = w->index;
+    /* in WGP mode the waves of a workgroup sit on two CUs with a cache each; out of memory: the lenient rule
+     */
+    if (in->race && in->code->arch > ISA_GFX950 && (in->rsrc1 >> 29 & 1) && g->nwaves > 1)
+        (void)sim_race_strict(&w->race, g->nwaves);
 }
 
 void
@@ -417,8 +421,6 @@ run_wave(SimWave *w, uint64_t budget)
     return n;
 }
 
-enum { MAX_WAVES = 32 };
-
 /* The strict rule: all waves that meet wait at one and the same instruction. */
 static bool
 same_barrier(SimGroup *g)
@@ -451,19 +453,14 @@ release_barrier(SimGroup *g)
         return false;
     if (g->chk)
         sim_chk_barrier(g);
-    if (g->info->race && g->nwaves <= MAX_WAVES) {
-        SimRaceWave *all[MAX_WAVES];
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < g->nwaves; i++)
-            if (g->waves[i].stop == ST_BARRIER)
-                all[n++] = &g->waves[i].race;
-        sim_race_barrier(all, n);
-    }
     g->epoch++;
     for (uint32_t i = 0; i < g->nwaves; i++) {
         SimWave *w = &g->waves[i];
-        if (w->stop == ST_BARRIER)
-            w->stop = ST_RUN;
+        if (w->stop != ST_BARRIER)
+            continue;
+        w->stop = ST_RUN;
+        if (w->chk)
+            sim_chk_pass(w);
     }
     return true;
 }
@@ -627,25 +624,6 @@ sim_describe(SimWave *w, uint64_t addr, uint32_t n, char *text, size_t cap)
         sim_mem_describe(w->port, addr, n, &t);
     snprintf(text, cap, "at 0x%llx: %s", (unsigned long long)addr, t.data ? t.data : "no memory");
     tl_arena_free(&a);
-}
-
-void
-sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec, uint32_t bytes,
-                SimAccess kind)
-{
-    SimRaceHit hit;
-    if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
-        return;
-    char by[48] = "others"; /* several, or one that is not remembered */
-    if (hit.wave != UINT32_MAX)
-        snprintf(by, sizeof by, "wave %u of workgroup %u", hit.wave, hit.workgroup);
-    sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
-              w->code->base + (uint64_t)hit.pc_slot * 4, "%s of global memory races with a %s by %s",
-              kind == SIM_ACC_READ ? "read" : "write",
-              hit.other == SIM_ACC_READ    ? "read"
-              : hit.other == SIM_ACC_WRITE ? "write"
-                                           : "atomic",
-              by);
 }
 
 /* ---- one wave on given bytes

@@ -158,25 +158,37 @@ uint64_t sim_mem_bytes(SimMem *m);  /* bytes of SIM_EXT_MALLOC alive */
 typedef struct SimRace SimRace; /* one a launch */
 typedef struct SimRaceWave {    /* one a wave, kept by the wave; zero at its start but for the first two */
     uint32_t workgroup, wave;   /* linear workgroup number, wave in it (< 0xffff) */
-    uint32_t interval;          /* barriers passed; the body counts */
+    uint32_t interval, waited;  /* barriers arrived at, barriers passed */
     uint32_t releases;          /* own */
-    uint32_t epoch;             /* id of (workgroup, wave, interval, releases); own */
+    uint32_t epoch;             /* id of (workgroup, wave, interval, waited, releases); own */
     struct SimKnown *known;     /* what was acquired from other workgroups; freed by sim_race_wave_end */
     uint64_t page_key[4];
     void *page[4];
+    /* Where waves of a workgroup do not share a cache a barrier orders only what was complete when its wave
+     * arrived (bound: by parity of the barrier), for reads only after an invalidation. seen: nwaves bounds of
+     * intervals for reads, then nwaves for writes; NULL: a barrier orders everything. */
+    uint32_t *seen;
+    uint32_t nwaves, bound[2];
 } SimRaceWave;
 typedef enum SimAccess {
     SIM_ACC_READ,
     SIM_ACC_WRITE,
-    SIM_ACC_ATOMIC,     /* read-modify-write, or a coherent (atomic) store */
-    SIM_ACC_ATOMIC_READ /* coherent (atomic) load */
+    SIM_ACC_ATOMIC,      /* read-modify-write, or a coherent (atomic) store */
+    SIM_ACC_ATOMIC_READ, /* coherent (atomic) load */
+    SIM_ACC_MAYBE        /* a store that may be atomic: races with plain accesses and with its own kind */
 } SimAccess;
 typedef struct SimRaceHit {
     uint64_t addr;
     uint32_t lane, workgroup, wave,
         pc_slot; /* the other party; pc_slot as it gave it; wave UINT32_MAX = unknown */
     SimAccess other;
+    bool behind_barrier; /* of the same workgroup, a barrier lies between, but does not order the two */
 } SimRaceHit;
+typedef struct SimRaceSync { /* a store or atomic that was no release */
+    uint32_t why;            /* SIM_NO_*; 0: there was none */
+    uint32_t workgroup, wave, pc_slot;
+} SimRaceSync;
+enum { SIM_NO_WAIT = 1, SIM_NO_WRITEBACK };
 
 SimRace *sim_race_new(void); /* NULL: out of memory */
 void sim_race_free(SimRace *r);
@@ -189,8 +201,27 @@ bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t 
 void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* An atomic or coherent load at addr has completed and caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
-/* All waves of a workgroup passed a barrier: counts intervals up and shares what each has acquired. */
+/* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave with new
+ * accesses that are all complete and visible; then, by a coherent load of it, the store that it saw (0:
+ * none), which an acquire names; carry: an atomic replaces that store and hands its release on. */
+void sim_race_open_release(SimRace *r, SimRaceWave *w);
+uint32_t sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr);
+void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch);
+void sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch);
+/* For reports: notes a store or atomic at addr that is no release and why (SIM_NO_*); asks whether the
+ * workgroup has released through addr (result) and how it last failed to (*out, why 0: it did not); whether
+ * an epoch is of that workgroup. */
+void sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot);
+bool sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out);
+bool sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup);
+/* Barriers. signal: the wave arrives; complete: none of its accesses is under way. barrier: all have arrived,
+ * shares what each has acquired. wait: the wave passes (all: of the workgroup, NULL where one has ended).
+ * invalidate: its caches were emptied after the barrier. strict: see `seen`; false: out of memory. */
+bool sim_race_strict(SimRaceWave *w, uint32_t nwaves);
+void sim_race_signal(SimRaceWave *w, bool complete);
 void sim_race_barrier(SimRaceWave *const *waves, uint32_t n);
+void sim_race_wait(SimRaceWave *w, SimRaceWave *const *all, uint32_t n);
+void sim_race_invalidate(SimRaceWave *w);
 void sim_race_wave_end(SimRaceWave *w);
 bool sim_race_out_of_memory(const SimRace *r); /* shadow could not be allocated: races may be missed */
 

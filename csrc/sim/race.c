@@ -17,7 +17,7 @@
 enum { PAGE_BITS = 12, PAGE_DWORDS = 1 << (PAGE_BITS - 2), CHUNK_BITS = 14, MAX_CHUNKS = 1 << 16 };
 enum { ALL_WAVES = 0xffff };
 
-typedef struct Rec { /* one record; epoch 0 = none */
+typedef struct Rec { /* one record; epoch 0 = none. A write has no multi_*: there multi_wave says "maybe" */
     uint32_t epoch;
     uint32_t pc : 24, mask : 4, atomic : 1, multi_wave : 1, multi_group : 1, moved : 1;
 } Rec;
@@ -33,10 +33,6 @@ typedef struct Page {
     Cell cell[PAGE_DWORDS];
 } Page;
 
-typedef struct Epoch {
-    uint32_t group, wave, interval, releases;
-} Epoch;
-
 typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
                                < bound */
     uint32_t group, wave, bound;
@@ -47,9 +43,15 @@ typedef struct SimKnown {
     KnownEntry *e; /* sorted by group, wave */
 } SimKnown;
 
+typedef struct Epoch {
+    uint32_t group, wave, interval, releases, waited;
+    SimKnown *known; /* what the wave had acquired when this epoch began with a release; NULL: nothing */
+} Epoch;
+
 typedef struct Sync {
     uint64_t addr;
     SimKnown known;
+    SimRaceSync fail; /* the last store or atomic that was no release */
     struct Sync *next;
 } Sync;
 
@@ -72,6 +74,20 @@ struct SimRace {
     Bytes *bytes[BUCKETS];
     atomic_bool oom;
 };
+
+static const Epoch *
+epoch_of(const SimRace *r, uint32_t id)
+{
+    return &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+}
+
+static void
+known_free(SimKnown *k)
+{
+    if (k)
+        free(k->e);
+    free(k);
+}
 
 SimRace *
 sim_race_new(void)
@@ -107,6 +123,8 @@ sim_race_free(SimRace *r)
             free(p);
         }
     }
+    for (uint32_t i = 1; i < r->nepochs; i++)
+        known_free(epoch_of(r, i)->known);
     for (uint32_t i = 0; i < MAX_CHUNKS && r->chunk[i]; i++)
         free(r->chunk[i]);
     for (uint32_t i = 0; i < BUCKETS; i++) {
@@ -134,19 +152,13 @@ sim_race_out_of_memory(const SimRace *r)
 
 /* ---- epochs and what a wave knows ---- */
 
-static const Epoch *
-epoch_of(const SimRace *r, uint32_t id)
-{
-    return &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
-}
-
 /* The id of the wave's present epoch; 0 when out of memory. */
 static uint32_t
 epoch_now(SimRace *r, SimRaceWave *w)
 {
     if (w->epoch) {
         const Epoch *e = epoch_of(r, w->epoch);
-        if (e->interval == w->interval && e->releases == w->releases)
+        if (e->interval == w->interval && e->releases == w->releases && e->waited == w->waited)
             return w->epoch;
     }
     pthread_mutex_lock(&r->lock);
@@ -157,7 +169,8 @@ epoch_now(SimRace *r, SimRaceWave *w)
         atomic_store(&r->oom, true);
         id = 0;
     } else {
-        r->chunk[c][id & ((1u << CHUNK_BITS) - 1)] = (Epoch){w->workgroup, w->wave, w->interval, w->releases};
+        r->chunk[c][id & ((1u << CHUNK_BITS) - 1)] =
+            (Epoch){w->workgroup, w->wave, w->interval, w->releases, w->waited, NULL};
         r->nepochs++;
     }
     pthread_mutex_unlock(&r->lock);
@@ -222,14 +235,23 @@ known_has(const SimKnown *k, const Epoch *e)
     return i < k->n && k->e[i].group == e->group && k->e[i].wave == ALL_WAVES && e->interval < k->e[i].bound;
 }
 
+/* Does a barrier order epoch e of the same workgroup before what w does now? */
+static bool
+by_barrier(const Epoch *e, const SimRaceWave *w, SimAccess kind)
+{
+    if (!w->seen || e->wave >= w->nwaves)
+        return e->interval < w->waited;
+    return e->interval < w->seen[kind == SIM_ACC_READ ? e->wave : w->nwaves + e->wave];
+}
+
 /* Does epoch `id` happen before what w does now? */
 static bool
-before(const SimRace *r, uint32_t id, const SimRaceWave *w)
+before(const SimRace *r, uint32_t id, const SimRaceWave *w, SimAccess kind)
 {
     if (id == w->epoch)
         return true;
     const Epoch *e = epoch_of(r, id);
-    if (e->group == w->workgroup && (e->wave == w->wave || e->interval < w->interval))
+    if (e->group == w->workgroup && (e->wave == w->wave || by_barrier(e, w, kind)))
         return true;
     return w->known && known_has(w->known, e);
 }
@@ -252,7 +274,7 @@ ordered(Access *a, uint32_t epoch)
 {
     if (epoch != a->memo_epoch) {
         a->memo_epoch = epoch;
-        a->memo_before = before(a->r, epoch, a->w);
+        a->memo_before = before(a->r, epoch, a->w, a->kind);
     }
     return a->memo_before;
 }
@@ -269,7 +291,8 @@ found(Access *a, const Rec *rec, SimAccess other, bool known_party, uint64_t add
                            .workgroup = known_party ? e->group : UINT32_MAX,
                            .wave = known_party ? e->wave : UINT32_MAX,
                            .pc_slot = rec->pc,
-                           .other = other};
+                           .other = other,
+                           .behind_barrier = e->group == a->w->workgroup && e->interval < a->w->waited};
 }
 
 static bool
@@ -281,7 +304,14 @@ is_read(SimAccess k)
 static bool
 is_atomic(SimAccess k)
 {
-    return k == SIM_ACC_ATOMIC || k == SIM_ACC_ATOMIC_READ;
+    return k == SIM_ACC_ATOMIC || k == SIM_ACC_ATOMIC_READ || k == SIM_ACC_MAYBE;
+}
+
+/* Both atomic; two stores that may be atomic are taken for plain ones. */
+static bool
+both_atomic(SimAccess k, const Rec *wr)
+{
+    return is_atomic(k) && wr->atomic && !(k == SIM_ACC_MAYBE && wr->multi_wave);
 }
 
 /* Races of this access with the records of a cell, whose masks overlap `mask`. */
@@ -289,8 +319,9 @@ static void
 judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
     bool atomic = is_atomic(a->kind);
-    if (c->wr.epoch && c->wr.mask & mask && !(atomic && c->wr.atomic) && !ordered(a, c->wr.epoch))
-        found(a, &c->wr, c->wr.atomic ? SIM_ACC_ATOMIC : SIM_ACC_WRITE, true, addr, lane);
+    if (c->wr.epoch && c->wr.mask & mask && !both_atomic(a->kind, &c->wr) && !ordered(a, c->wr.epoch))
+        found(a, &c->wr, c->wr.atomic && !c->wr.multi_wave ? SIM_ACC_ATOMIC : SIM_ACC_WRITE, true, addr,
+              lane);
     if (is_read(a->kind) || !c->rd.epoch || !(c->rd.mask & mask) || (atomic && c->rd.atomic))
         return;
     SimAccess other = c->rd.atomic ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ;
@@ -301,8 +332,7 @@ judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
     if (a->w->known) /* the other readers may be among what it acquired */
         return;
     const Epoch *e = epoch_of(a->r, c->rd.epoch);
-    if (c->rd.multi_group ||
-        (c->rd.multi_wave && e->group == a->w->workgroup && e->interval == a->w->interval))
+    if (c->rd.multi_group || (c->rd.multi_wave && e->group == a->w->workgroup && e->interval >= a->w->waited))
         found(a, &c->rd, other, false, addr, lane);
 }
 
@@ -316,6 +346,8 @@ enter(Access *a, Cell *c, uint32_t mask)
         rec->mask |= mask & 15;
         rec->pc = a->pc & 0xffffff;
         rec->atomic &= atomic;
+        if (!read)
+            rec->multi_wave |= a->kind == SIM_ACC_MAYBE;
         return;
     }
     Rec n = {.epoch = a->epoch, .pc = a->pc & 0xffffff, .mask = mask & 15, .atomic = atomic};
@@ -328,9 +360,11 @@ enter(Access *a, Cell *c, uint32_t mask)
         /* the same wave again (other releases) or after a barrier: readers of other groups stay unordered */
         n.multi_group = rec->multi_group;
         const Epoch *e = epoch_of(a->r, rec->epoch);
-        n.multi_wave = rec->multi_wave && e->interval == a->w->interval;
+        n.multi_wave = rec->multi_wave && e->interval >= a->w->waited;
     }
     n.moved = rec->moved;
+    if (!read)
+        n.multi_wave = a->kind == SIM_ACC_MAYBE;
     *rec = n;
 }
 
@@ -340,7 +374,9 @@ fits(const Access *a, const Rec *rec, uint32_t mask)
 {
     if (!rec->epoch || rec->mask == mask)
         return true;
-    bool flagged = rec->multi_wave || rec->multi_group || rec->atomic != is_atomic(a->kind);
+    bool multi = is_read(a->kind) ? rec->multi_wave || rec->multi_group
+                                  : rec->multi_wave != (a->kind == SIM_ACC_MAYBE);
+    bool flagged = multi || rec->atomic != is_atomic(a->kind);
     return rec->epoch == a->epoch && !flagged;
 }
 
@@ -491,22 +527,29 @@ sync_slot(SimRace *r, uint64_t addr)
     return s;
 }
 
+static Sync *
+sync_make(SimRace *r, uint64_t addr)
+{
+    Sync **s = sync_slot(r, addr);
+    if (!*s && (*s = calloc(1, sizeof **s)))
+        (*s)->addr = addr;
+    return *s;
+}
+
 void
 sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
     bool ok = true;
     pthread_mutex_lock(&r->lock);
-    Sync **s = sync_slot(r, addr);
-    if (!*s && (*s = calloc(1, sizeof **s)))
-        (*s)->addr = addr;
-    if (*s) {
+    Sync *s = sync_make(r, addr);
+    if (s) {
         w->releases++;
-        ok &= known_raise(&(*s)->known, (KnownEntry){w->workgroup, w->wave, w->releases});
-        ok &= known_raise(&(*s)->known, (KnownEntry){w->workgroup, ALL_WAVES, w->interval});
+        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, w->wave, w->releases});
+        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, ALL_WAVES, w->waited});
         if (w->known)
-            ok &= known_merge(&(*s)->known, w->known);
+            ok &= known_merge(&s->known, w->known);
     }
-    if (!*s || !ok)
+    if (!s || !ok)
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
@@ -527,15 +570,151 @@ sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* ---- stores that may be releases: chips whose encodings do not tell atomic stores from plain ones ---- */
+
+void
+sim_race_open_release(SimRace *r, SimRaceWave *w)
+{
+    w->releases++;
+    uint32_t id = epoch_now(r, w);
+    if (!id || !w->known)
+        return;
+    SimKnown *k = calloc(1, sizeof *k);
+    if (!k || !known_merge(k, w->known)) {
+        known_free(k);
+        atomic_store(&r->oom, true);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)].known = k;
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint32_t
+sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    Page *p = page_of(r, w, addr >> PAGE_BITS);
+    if (!p)
+        return 0;
+    page_lock(p);
+    const Cell *c = &p->cell[addr >> 2 & (PAGE_DWORDS - 1)];
+    Rec rec = c->wr;
+    if (rec.moved) {
+        Bytes *b = bytes_of(r, addr >> 2, c);
+        rec = b ? b->b[addr & 3].wr : (Rec){0};
+    }
+    page_unlock(p);
+    return rec.epoch && rec.multi_wave && (rec.mask || rec.moved) ? rec.epoch : 0;
+}
+
+static bool
+epoch_merge(SimRace *r, SimKnown *to, uint32_t id)
+{
+    const Epoch *e = epoch_of(r, id);
+    bool ok = known_raise(to, (KnownEntry){e->group, e->wave, e->releases});
+    ok &= known_raise(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
+    if (e->known)
+        ok &= known_merge(to, e->known);
+    return ok;
+}
+
+void
+sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!wave_known(w) || !epoch_merge(r, w->known, epoch))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = sync_make(r, addr);
+    if (!s || !epoch_merge(r, &s->known, epoch))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- for reports ---- */
+
+void
+sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = sync_make(r, addr);
+    if (s)
+        s->fail = (SimRaceSync){.why = why, .workgroup = w->workgroup, .wave = w->wave, .pc_slot = pc_slot};
+    else
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool
+sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
+{
+    pthread_mutex_lock(&r->lock);
+    const Sync *s = *sync_slot(r, addr);
+    bool any = false;
+    *out = (SimRaceSync){0};
+    if (s) {
+        uint32_t i = known_at(&s->known, workgroup, 0);
+        any = i < s->known.n && s->known.e[i].group == workgroup;
+        if (s->fail.why && s->fail.workgroup == workgroup)
+            *out = s->fail;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return any;
+}
+
+bool
+sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup)
+{
+    return epoch && epoch_of(r, epoch)->group == workgroup;
+}
+
+/* ---- barriers ---- */
+
+void
+sim_race_signal(SimRaceWave *w, bool complete)
+{
+    w->interval++;
+    w->bound[w->interval & 1] = complete ? w->interval : w->bound[(w->interval - 1) & 1];
+}
+
+void
+sim_race_wait(SimRaceWave *w, SimRaceWave *const *all, uint32_t n)
+{
+    w->waited++;
+    for (uint32_t i = 0; w->seen && i < n && i < w->nwaves; i++) { /* an ended wave holds nobody up */
+        uint32_t b = all[i] ? all[i]->bound[w->waited & 1] : w->waited;
+        w->seen[w->nwaves + i] = TL_MAX(w->seen[w->nwaves + i], b);
+    }
+}
+
+void
+sim_race_invalidate(SimRaceWave *w)
+{
+    for (uint32_t i = 0; w->seen && i < w->nwaves; i++)
+        w->seen[i] = w->seen[w->nwaves + i];
+}
+
+bool
+sim_race_strict(SimRaceWave *w, uint32_t nwaves)
+{
+    w->nwaves = nwaves;
+    w->seen = calloc(nwaves, 2 * sizeof *w->seen);
+    return w->seen != NULL;
+}
+
 void
 sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
 {
     SimRaceWave *first = NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        waves[i]->interval++;
-        if (waves[i]->known && !first)
+    for (uint32_t i = 0; i < n && !first; i++)
+        if (waves[i]->known)
             first = waves[i];
-    }
     if (!first)
         return;
     for (uint32_t i = 0; i < n; i++)
@@ -549,10 +728,10 @@ sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
 void
 sim_race_wave_end(SimRaceWave *w)
 {
-    if (w->known)
-        free(w->known->e);
-    free(w->known);
+    known_free(w->known);
+    free(w->seen);
     w->known = NULL;
+    w->seen = NULL;
     w->epoch = 0;
     memset(w->page, 0, sizeof w->page);
 }

@@ -15,11 +15,15 @@ class Wave(C.Structure):
         ("workgroup", C.c_uint32),
         ("wave", C.c_uint32),
         ("interval", C.c_uint32),
+        ("waited", C.c_uint32),
         ("releases", C.c_uint32),
         ("epoch", C.c_uint32),
         ("known", C.c_void_p),
         ("page_key", C.c_uint64 * 4),
         ("page", C.c_void_p * 4),
+        ("seen", C.c_void_p),
+        ("nwaves", C.c_uint32),
+        ("bound", C.c_uint32 * 2),
     ]
 
 
@@ -31,6 +35,7 @@ class Hit(C.Structure):
         ("wave", C.c_uint32),
         ("pc_slot", C.c_uint32),
         ("other", C.c_uint32),
+        ("behind_barrier", C.c_bool),
     ]
 
 
@@ -51,6 +56,8 @@ def lib(build):
     for f in ("sim_race_release", "sim_race_acquire"):
         getattr(lib, f).argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
     lib.sim_race_barrier.argtypes = [C.POINTER(C.POINTER(Wave)), C.c_uint32]
+    lib.sim_race_signal.argtypes = [C.POINTER(Wave), C.c_bool]
+    lib.sim_race_wait.argtypes = [C.POINTER(Wave), C.POINTER(C.POINTER(Wave)), C.c_uint32]
     lib.sim_race_wave_end.argtypes = [C.POINTER(Wave)]
     return lib
 
@@ -80,7 +87,12 @@ class Program:
 
     def barrier(self, group, n) -> None:
         ws = [self.wave(group, i) for i in range(n)]
-        self.lib.sim_race_barrier((C.POINTER(Wave) * n)(*[C.pointer(w) for w in ws]), n)
+        every = (C.POINTER(Wave) * n)(*[C.pointer(w) for w in ws])
+        for w in ws:
+            self.lib.sim_race_signal(w, True)
+        self.lib.sim_race_barrier(every, n)
+        for w in ws:
+            self.lib.sim_race_wait(w, every, n)
 
     def close(self) -> None:
         for w in self.waves.values():

@@ -28,7 +28,7 @@ class Report(C.Structure):
         ("pc", C.c_int64),
         ("other_pc", C.c_int64),
         ("address", C.c_uint64),
-        ("message", C.c_char * 240),
+        ("message", C.c_char * 400),
         ("kernel", C.c_char * 256),
         ("text", C.c_char * 160),
         ("other_text", C.c_char * 160),
@@ -106,7 +106,7 @@ class Fault(C.Structure):
 
     _fields_ = [
         ("check", C.c_uint32),
-        ("message", C.c_char * 240),
+        ("message", C.c_char * 400),
         ("wg", C.c_uint32 * 3),
         ("wave", C.c_uint32),
         ("lanes", C.c_uint64),
