@@ -392,9 +392,9 @@ relative(SimWave *w, const SimRec *r, const SimExt *x)
         return true;
     SimRange a = {(uint16_t)src, 1, 0}, d = {(uint16_t)dst, 1, 7};
     if (checking(w, SIM_CHECK_WAIT)) {
-        if (r->src[0].kind == SRC_V && !check_rows(w, r, &a, false, PEND_NONE))
+        if (r->src[0].kind == SRC_V && !check_rows(w, r, &a, false, 0))
             return false;
-        if (!check_rows(w, r, &d, true, PEND_NONE))
+        if (!check_rows(w, r, &d, true, 0))
             return false;
         for (uint32_t i = 0; i < x->nsread; i++)
             if (!check_scalars(w, r, &x->sread[i], false))

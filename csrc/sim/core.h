@@ -107,7 +107,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
                                                              entries that form an address */
     uint8_t mem_bytes, kind, use;
-    uint8_t relidx; /* its registers depend on M0 */
+    uint8_t relidx;               /* its registers depend on M0 */
     uint8_t counters;             /* IsaCounter bits it counts in */
     uint8_t scope, maybe;         /* isa/coherence.h */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
@@ -524,7 +524,7 @@ SimSrc sim_build_src(SimBuild *b, const IsaOpnd *o);
 const IsaOpnd *sim_build_read(const SimBuild *b, uint32_t nth);
 bool sim_build_salu(SimBuild *b);
 bool sim_build_salu_float(SimBuild *b); /* scalar floats of gfx12 */
-bool sim_build_flow(SimBuild *b); /* SOPP, jumps, hardware registers */
+bool sim_build_flow(SimBuild *b);       /* SOPP, jumps, hardware registers */
 void sim_build_flow_operands(SimBuild *b);
 bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that return something */
 bool sim_build_smem(SimBuild *b);
