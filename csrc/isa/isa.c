@@ -140,8 +140,8 @@ vop3_modifiers(IsaDec *d)
     }
 }
 
-/* Bits that must be zero. Waves of 64 lanes hold half as many stored elements in a lane, so one more bit picks
- * their index set (but for 4-bit elements of half a register). */
+/* Bits that must be zero. Waves of 64 lanes hold half as many stored elements in a lane, so one more bit
+ * picks their index set (but for 4-bit elements of half a register). */
 static uint64_t
 reserved_bits(const IsaDec *d)
 {
