@@ -20,9 +20,10 @@ F64 = [0, 1 << 63, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 <<
 INTS = [0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFF, 0x8000, 0x7FFF, 0x80008000, 0xFF, 0x80, 0x12345678]
 
 
-def encode(arch: str, lines: list[str]) -> list[bytes | None]:
-    """Machine code of each line, None where the chip has no such instruction."""
+def encode(arch: str, lines: list[str], wave: int = 0) -> list[bytes | None]:
+    """Machine code of each line, None where the chip has no such instruction; wave: 0 = the chip's default."""
     cmd = [simlib.llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-show-encoding"]
+    cmd += [f"-mattr=+wavefrontsize{wave}"] if wave else []
     run = subprocess.run(cmd, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     bad = {int(m[1]) for m in re.finditer(r"<stdin>:(\d+):\d+: error:", run.stderr)}
     codes = iter(re.findall(r"encoding: \[([^\]]*)\]", run.stdout))

@@ -171,8 +171,10 @@ def assemble(
     lds: int = 0,
     scratch: int = 0,
     extra: str = "",
+    wave: int = 0,
 ) -> tuple[bytes, bytes, list[dict[str, Any]]]:
-    """(code bytes, 64-byte descriptor without entry, argument metadata) of a kernel `k`.
+    """(code bytes, 64-byte descriptor without entry, argument metadata) of a kernel `k`; wave: 32 or 64, 0 = the
+    assembler's default for the chip.
 
     s[0:1] is the kernel-argument pointer, s2 the workgroup id x (y, z after it when enabled by `extra`), v0 the
     work-item id."""
@@ -201,10 +203,12 @@ s_endpgm
   .amdhsa_next_free_vgpr {vgprs}
   .amdhsa_next_free_sgpr {sgprs}
   {".amdhsa_accum_offset " + str((vgprs + 3) // 4 * 4) if arch.startswith("gfx9") else ""}
+  {f".amdhsa_wavefront_size32 {int(wave == 32)}" if wave and not arch.startswith("gfx9") else ""}
   {extra}
 .end_amdhsa_kernel
 """
     cmd = [llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-filetype=obj"]
+    cmd += [f"-mattr=+wavefrontsize{wave}"] if wave and not arch.startswith("gfx9") else []
     with tempfile.TemporaryDirectory() as tmp:
         out = Path(tmp) / "k.o"
         subprocess.run([*cmd, "-o", str(out)], input=text, text=True, check=True)
@@ -308,8 +312,10 @@ def link(
 
 def code_object(body: str, args: tuple[Arg, ...] = (), **kw: Any) -> bytes:
     """A code object with one kernel `k`; keyword arguments go to :func:`assemble` or :func:`link`."""
-    mine = {k: kw.pop(k) for k in ("vgprs", "sgprs", "lds", "scratch", "extra") if k in kw}
+    mine = {k: kw.pop(k) for k in ("vgprs", "sgprs", "lds", "scratch", "extra", "wave") if k in kw}
     arch = kw.get("arch", "gfx942")
+    if mine.get("wave"):
+        kw["meta_extra"] = {".wavefront_size": mine["wave"], **(kw.get("meta_extra") or {})}
     return link({"k": assemble(body, args, arch=arch, **mine)}, **kw)
 
 
