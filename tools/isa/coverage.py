@@ -33,6 +33,9 @@ COMPARING = [
     "tests/sim/test_exec_mfma.py",
     "tests/sim/test_isa_more.py",
     "tests/sim/test_isa_memory.py",
+    "tests/sim/test_isa_memory_rdna.py",
+    "tests/sim/test_isa_lds_rdna.py",
+    "tests/sim/test_exec_wmma.py",
     "tests/sim/test_isa_siblings.py",
     "tests/sim/test_isa_vop3.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
@@ -41,7 +44,7 @@ COMPARING = [
 ]
 # Nothing that occurs in compute kernels: export, interpolation, images, data of GDS (not GWS), thread traces.
 NOT_COMPUTE = re.compile(
-    r"(exp$|export|v_interp_|image_|ds_ordered_count|lds_direct_load|lds_param_load|ds_direct_load|ds_param_load"
+    r"(exp$|export|v_interp_|image_|ds_ordered_count|ds_(add|sub)_gs_reg|lds_direct_load|lds_param_load|ds_direct_load|ds_param_load"
     r"|s_ttracedata|s_endpgm_ordered_ps_done|s_set_gs|ds_bvh_|v_cubeid|v_cubesc|v_cubetc|v_cubema)"
 )
 VOP = ("VOP1", "VOP2", "VOPC")
