@@ -362,9 +362,21 @@ struct SimWave {
     uint32_t trapsts;
     SimRaceWave race;
     uint32_t barrier_epoch;
+    /* split barriers; bits 1: the workgroup's, 2: the one joined */
+    uint8_t bar_done, bar_wait; /* completed and not passed yet; waits for (0 with ST_BARRIER: s_barrier) */
+    uint8_t bar_joined;         /* number of the named barrier */
+    bool bar_signalled;         /* the workgroup's, not completed yet */
+    uint32_t bar_pc;            /* where */
     uint64_t live_exec;         /* lanes that exist */
     struct SimTraceWave *trace; /* NULL: not recorded */
 };
+
+/* A barrier of gfx12: 0 = the workgroup's, 1.. = named. */
+enum { SIM_NAMED_BARRIERS = 16 };
+typedef struct SimBarrier {
+    uint32_t members, signalled;
+    bool valid;
+} SimBarrier;
 
 typedef struct SimBankEntry { /* conflict cycles of one pattern of addresses, by distance from the first lane
                                */
@@ -390,6 +402,7 @@ struct SimGroup {
     uint64_t rng;          /* 0: waves in order */
     uint8_t *scratch_init; /* one byte a byte: 1 = written */
     uint32_t epoch;        /* barriers passed */
+    SimBarrier bar[1 + SIM_NAMED_BARRIERS];
     SimBankEntry banks[64];
     bool ended;    /* by a fault */
     bool own_exec; /* sim_exec_bytes */
@@ -526,6 +539,13 @@ bool sim_build_salu(SimBuild *b);
 bool sim_build_salu_float(SimBuild *b); /* scalar floats of gfx12 */
 bool sim_build_flow(SimBuild *b);       /* SOPP, jumps, hardware registers */
 void sim_build_flow_operands(SimBuild *b);
+bool sim_build_barrier(SimBuild *b); /* split barriers */
+/* Split barriers between slices: at the start of a workgroup; when a wave ended; completes what is complete and
+ * lets waves go on; reports a group in which nothing can run. */
+void sim_barrier_reset(SimGroup *g);
+void sim_barrier_wave_end(SimWave *w);
+void sim_barrier_update(SimGroup *g);
+void sim_barrier_stuck(SimGroup *g);
 bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that return something */
 bool sim_build_smem(SimBuild *b);
 uint32_t sim_mode_start(IsaArch arch, uint32_t rsrc1);

@@ -178,11 +178,19 @@ sim_kernel_vgprs(const SimKernel *k)
 }
 
 uint32_t
+sim_multiprocessors(const SimDevice *d)
+{
+    return TL_MAX(1, d->cus / d->chip->cus_per_pool);
+}
+
+/* A workgroup lives on one CU or, on RDNA when the kernel asks for it, anywhere in a WGP (two CUs that share
+ * their LDS); in CU mode each CU of the WGP has half of the LDS. */
+uint32_t
 sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds)
 {
     const SimChip *c = d->chip;
     uint32_t wave = k->wave64 ? 64 : 32, waves = (threads + wave - 1) / wave;
-    bool rdna = c->cus_per_pool > 1;
+    bool rdna = c->cus_per_pool > 1, wgp = rdna && (k->rsrc1 >> 29 & 1);
     uint32_t regs = c->vgprs_per_simd, gran = c->vgpr_granule;
     if (rdna && k->wave64) {
         regs /= 2;
@@ -190,17 +198,18 @@ sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t
     }
     uint32_t v = (sim_kernel_vgprs(k) + gran - 1) / gran * gran;
     uint32_t per_simd = TL_MIN(c->waves_per_simd, v ? regs / v : c->waves_per_simd);
-    uint32_t simds = c->simds_per_cu * c->cus_per_pool; /* a workgroup lives on a CU or on a WGP */
+    uint32_t cus = wgp ? c->cus_per_pool : 1, simds = c->simds_per_cu * cus;
     uint32_t groups = waves ? per_simd * simds / waves : 0;
-    uint64_t lds = (uint64_t)k->group_size + dynamic_lds;
+    uint64_t lds = (uint64_t)k->group_size + dynamic_lds,
+             pool = wgp ? c->lds_pool : c->lds_pool / c->cus_per_pool;
     lds = (lds + c->lds_granule - 1) / c->lds_granule * c->lds_granule;
     if (lds > c->lds_per_group)
         return 0;
     if (lds)
-        groups = TL_MIN(groups, (uint32_t)(c->lds_pool / lds));
+        groups = TL_MIN(groups, (uint32_t)(pool / lds));
     if (waves > 1)
-        groups = TL_MIN(groups, 16 * c->cus_per_pool);
-    return rdna && groups > 1 ? groups / c->cus_per_pool : groups;
+        groups = TL_MIN(groups, 16 * cus);
+    return groups * (c->cus_per_pool / cus);
 }
 
 /* ---- launch ---- */
@@ -244,9 +253,9 @@ check_config(SimDevice *d, const SimLaunch *l)
                       k->name, lds, d->chip->gfx, d->chip->lds_per_group);
     uint32_t occ = sim_occupancy(d, k, (uint32_t)threads, l->dynamic_lds);
     uint64_t groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    if (l->cooperative && groups > (uint64_t)occ * d->cus)
+    if (l->cooperative && groups > (uint64_t)occ * sim_multiprocessors(d))
         return refuse(d, SIM_NO_RESIDENCY, "%" PRIu64 " workgroups launched cooperatively; %u fit", groups,
-                      occ * d->cus);
+                      occ * sim_multiprocessors(d));
     return SIM_OK;
 }
 
@@ -326,6 +335,15 @@ needs_foreign(SimDevice *d, const SimLaunch *l)
     return false;
 }
 
+/* With preloaded arguments the machine starts behind the 256 bytes that load them on older firmware. */
+static uint64_t
+entry_of(const SimKernel *k)
+{
+    enum { PRELOAD_PROLOGUE = 256 };
+    return k->preload_length && k->entry + PRELOAD_PROLOGUE < k->image->code_hi ? k->entry + PRELOAD_PROLOGUE
+                                                                                : k->entry;
+}
+
 static void
 make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
 {
@@ -333,7 +351,7 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
     *info = (SimLaunchInfo){
         .arch = d->chip->arch,
         .wave64 = k->wave64,
-        .entry = k->entry,
+        .entry = entry_of(k),
         .rsrc1 = k->rsrc1,
         .rsrc2 = k->rsrc2,
         .rsrc3 = k->rsrc3,
@@ -392,7 +410,7 @@ launch_locked(SimDevice *d, const SimLaunch *l)
         }
     }
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
-    uint64_t residents = (uint64_t)sim_occupancy(d, k, threads, l->dynamic_lds) * d->cus;
+    uint64_t residents = (uint64_t)sim_occupancy(d, k, threads, l->dynamic_lds) * sim_multiprocessors(d);
     st = sim_dispatch(d, &info, needs_foreign(d, l), TL_MAX(residents, 1), l->stats);
     if (st == SIM_NO_MEMORY)
         refuse(d, st, "out of memory");

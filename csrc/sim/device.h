@@ -99,7 +99,9 @@ typedef struct SimLaunch {
 
 SimStatus sim_device_launch(SimDevice *d, const SimLaunch *l);
 
-/* Workgroups of this size that fit one CU (CDNA) or its share of a WGP; 0: not even one. */
+/* What HIP counts as a multiprocessor: CUs (CDNA) or WGPs (RDNA). */
+uint32_t sim_multiprocessors(const SimDevice *d);
+/* Workgroups of this size that fit one multiprocessor; 0: not even one. */
 uint32_t sim_occupancy(const SimDevice *d, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds);
 uint32_t sim_kernel_vgprs(const SimKernel *k); /* as allocated (arch + acc) */
 

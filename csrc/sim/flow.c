@@ -365,7 +365,7 @@ sim_build_flow(SimBuild *b)
     while (i < TL_COUNT(rows) && strcmp(rows[i].name, b->name))
         i++;
     if (i == TL_COUNT(rows))
-        return sim_build_hwreg(b);
+        return sim_build_hwreg(b) || sim_build_barrier(b);
     SimRec *r = b->r;
     r->body = rows[i].body;
     sim_build_flow_operands(b);

@@ -339,6 +339,7 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
     g->sh_hi = 0;
     for (uint32_t i = 0; i < g->nwaves; i++)
         init_wave(g, &g->waves[i], dim);
+    sim_barrier_reset(g);
 }
 
 /* ---- run loops
@@ -472,7 +473,7 @@ barrier_met(const SimGroup *g)
     uint32_t at = 0, live = 0;
     for (uint32_t i = 0; i < g->nwaves; i++) {
         live += g->waves[i].stop != ST_END;
-        at += g->waves[i].stop == ST_BARRIER;
+        at += g->waves[i].stop == ST_BARRIER && !g->waves[i].bar_wait;
     }
     return live && at == live;
 }
@@ -514,6 +515,7 @@ SimRun
 sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
 {
     uint64_t used = 0, limit = g->info->max_instructions;
+    bool split = g->info->arch == ISA_GFX1201;
     for (uint32_t i = 0; i < g->nwaves; i++) {
         g->waves[i].port = port;
         g->waves[i].stats = stats;
@@ -523,9 +525,10 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
     if (g->ended)
         return SIM_RUN_FAULT;
     while (used < budget) {
-        uint32_t live = 0, runnable = 0;
+        uint32_t live = 0, runnable = 0, asleep = 0;
         for (uint32_t i = 0; i < g->nwaves; i++) {
             live += g->waves[i].stop != ST_END;
+            asleep += g->waves[i].stop == ST_SLEEP;
             runnable += g->waves[i].stop == ST_RUN;
         }
         if (!live)
@@ -535,6 +538,10 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
                 if (!release_barrier(g))
                     return SIM_RUN_FAULT;
                 continue;
+            }
+            if (!asleep) {
+                sim_barrier_stuck(g);
+                return SIM_RUN_BLOCKED;
             }
             return SIM_RUN_YIELD; /* some sleep, the others wait for them */
         }
@@ -550,6 +557,11 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
         used += ran;
         if (w->stop == ST_END && w->chk)
             sim_chk_wave_end(w);
+        if (split) {
+            if (w->stop == ST_END)
+                sim_barrier_wave_end(w);
+            sim_barrier_update(g);
+        }
         if (g->ended || w->stop == ST_FAULT || (g->late && !sim_late_between(g, ran)))
             return SIM_RUN_FAULT;
         if (limit && w->icount > limit && w->stop == ST_RUN) {

@@ -167,7 +167,7 @@ hipDeviceComputeCapability(int *major, int *minor, int device)
 static uint32_t
 max_threads(const SimChip *c)
 {
-    uint32_t waves = c->waves_per_simd * c->simds_per_cu;
+    uint32_t waves = c->waves_per_simd * c->simds_per_cu * c->cus_per_pool;
     return waves * (c->cus_per_pool > 1 ? 32 : 64);
 }
 
@@ -180,13 +180,14 @@ warp_size(const SimChip *c)
 static uint32_t
 registers(const SimChip *c)
 {
-    return c->vgprs_per_simd * c->simds_per_cu * warp_size(c) / (c->cus_per_pool > 1 ? 1 : 2);
+    return c->vgprs_per_simd * c->simds_per_cu * c->cus_per_pool * warp_size(c) /
+           (c->cus_per_pool > 1 ? 1 : 2);
 }
 
 static uint32_t
 multiprocessors(const HipDevice *d) /* HIP counts a WGP as one on RDNA */
 {
-    return TL_MAX(1, d->sim->cus / d->sim->chip->cus_per_pool);
+    return sim_multiprocessors(d->sim);
 }
 
 static uint32_t

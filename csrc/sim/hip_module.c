@@ -406,7 +406,7 @@ hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, void *function, s
         if (occupancy(&n, function, b, lds) == hipSuccess && n * b > waves) {
             waves = n * b;
             best = b;
-            *grid = n * (int)sim->cus;
+            *grid = n * (int)sim_multiprocessors(sim);
         }
     }
     *block = best;
