@@ -10,7 +10,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 import simlib
 
@@ -285,8 +284,13 @@ def test_exec_operations(arch):
             "andn2": lambda a, e: a & ~e, "orn2": lambda a, e: a | ~e, "andn1": lambda a, e: ~a & e,
             "orn1": lambda a, e: ~a | e, "and_not1": lambda a, e: a & ~e, "or_not1": lambda a, e: a | ~e,
             "and_not0": lambda a, e: ~a & e, "or_not0": lambda a, e: ~a | e}  # fmt: skip
-    cases = [(op, kind, n) for n in (32, 64) for op in save
-             for kind in ("saveexec", "wrexec") if kind == "saveexec" or op.startswith("andn") or "and_not" in op]  # fmt: skip
+    cases = [
+        (op, kind, n)
+        for n in (32, 64)
+        for op in save
+        for kind in ("saveexec", "wrexec")
+        if kind == "saveexec" or op.startswith("andn") or "and_not" in op
+    ]
     lines = [f"s_{op}_{kind}_b{n} {reg(n, 4)}, {reg(n, 8)}" for op, kind, n in cases]
     rnd = random.Random(9)
     seen = 0
@@ -308,8 +312,8 @@ def test_exec_operations(arch):
 @pytest.mark.skipif("gfx1100" not in ARCHS, reason="gfx1100 is not there")
 def test_subvector_loop():
     """The loop runs once for each half of EXEC that has lanes, low half first."""
-    code = program("gfx1100", "s_subvector_loop_begin s4, 2", "s_add_u32 s5, s5, exec_lo", "s_subvector_loop_end s4, 65534",
-                   "s_nop 0")  # fmt: skip
+    code = program("gfx1100", "s_subvector_loop_begin s4, 2", "s_add_u32 s5, s5, exec_lo",
+                   "s_subvector_loop_end s4, 65534", "s_nop 0")  # fmt: skip
     for lo, hi in ((3, 5), (3, 0), (0, 5), (0, 0)):
         out = run("gfx1100", code, {4: 0, 5: 0}, 64, exec=f"{lo | hi << 32:016x}")
         assert pair(out, 5, 32) == lo and int(out["exec"], 16) == lo | hi << 32, (lo, hi, out)
@@ -414,7 +418,7 @@ def test_float_selection_and_rounding_to_integers():
                     else:
                         assert got == (b if nan(x) else a), (op, n, hex(a), hex(b))
                     continue
-                key = lambda z: (to_number(z, n), -(z >> (n - 1)))  # noqa: E731,B023  (-0 is below +0)
+                key = lambda z: (to_number(z, n), -(z >> (n - 1)))  # noqa: E731  (-0 is below +0)
                 want = min(a, b, key=key) if "min" in op else max(a, b, key=key)
                 assert got == want, f"s_{op}_f{n} {a:x} {b:x}: {got:x}, not {want:x}"
                 seen += 1
@@ -467,8 +471,9 @@ def test_float_conversions():
             assert pair(run("gfx1201", both, {4: 0, 8: a, 9: b}, 32), 4, 32) == x | y << 16, (hex(a), hex(b))
     for text, lo, hi in (("s_cvt_i32_f32 s4, s8", -(1 << 31), (1 << 31) - 1), ("s_cvt_u32_f32 s4, s8", 0, M32)):
         code = program("gfx1201", text)
-        for a in (0, 0x80000000, 0x3F7FFFFF, 0xBF800001, 0x4B800001, 0xCB800001, 0x4F000000, 0xCF000000, 0x4F7FFFFF,
-                  0x4F800000, 0x7F800000, 0xFF800000, 0x7FC00000, *(float_values(rnd, 32) for _ in range(40))):  # fmt: skip
+        special = [0, 1 << 31, 0x3F7FFFFF, 0xBF800001, 0x4B800001, 0xCB800001, 0x4F000000, 0xCF000000, 0x4F7FFFFF]
+        special += [0x4F800000, 0x7F800000, 0xFF800000, 0x7FC00000]
+        for a in (*special, *(float_values(rnd, 32) for _ in range(40))):
             x = to_number(a, 32)
             want = 0 if x != x else hi if x > hi else lo if x < lo else math.trunc(x)
             assert pair(run("gfx1201", code, {4: 0, 8: a}, 32), 4, 32) == want & M32, (text, hex(a))
