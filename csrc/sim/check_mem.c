@@ -262,6 +262,10 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
 {
     SimRaceHit hit;
     IsaArch arch = w->code->arch;
+    const SimExtent *x = exec ? w->port->last : NULL;
+    /* memory that host and device pass to and fro by a protocol of their own, which is not known here */
+    if (x && x->kind == SIM_EXT_SYSTEM && addr[__builtin_ctzll(exec)] - x->base < x->size)
+        return;
     if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
         return;
     char by[48] = "others", why[200] = "", where[160]; /* several, or one that is not remembered */

@@ -320,6 +320,8 @@ salu_poison(SimWave *w, const SimRec *r, const SimExt *x)
         out = all;
         break;
     }
+    if (x->writes_exec) /* what was undefined and mattered has been reported; a saved EXEC is defined */
+        out = 0;
     if (x->writes_scc && x->poison != POI_SALU_MOV && x->poison != POI_SALU_SEL)
         c->scc_p = out != 0 || (x->nswrite == 0 && all);
     for (uint32_t i = 0; i < x->nswrite; i++) {
@@ -446,6 +448,27 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
     }
 }
 
+/* The lanes at which an operand beside EXEC can change what goes into EXEC: an undefined bit of it is of no
+ * account where EXEC decides alone. */
+static uint64_t
+exec_matters(const SimWave *w, const SimExt *x)
+{
+    const char *n = isa_op_info(x->in.op)->name + 2;
+    bool implied = strstr(n, "saveexec") || strstr(n, "wrexec"), has = implied;
+    for (uint32_t i = 0; i < x->nsread; i++)
+        has = has || x->sread[i].start == S_EXEC;
+    if (!has)
+        return ~UINT64_C(0);
+    bool first = !implied && x->sread[0].start == S_EXEC;
+    bool negated = !first && (strstr(n, "n2") || strstr(n, "not1")); /* the operation takes ~EXEC */
+    uint64_t e = EXEC(w);
+    if (!strncmp(n, "and", 3) || !strncmp(n, "nand", 4))
+        return negated ? ~e : e;
+    if (!strncmp(n, "or", 2) || !strncmp(n, "nor", 3))
+        return negated ? e : ~e;
+    return ~UINT64_C(0);
+}
+
 bool
 sim_chk_poison(SimWave *w, const SimRec *r)
 {
@@ -488,9 +511,13 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_SALU_ANDN2:
     case POI_SALU_ORN2:
         if (x->writes_exec) { /* s_mov exec, saveexec: what goes into EXEC must be defined */
-            for (uint32_t i = 0; i < x->nsread; i++)
-                if (x->sread[i].start != S_EXEC && !sink_scalar(w, r, &x->sread[i], "EXEC"))
+            uint64_t matters = exec_matters(w, x);
+            for (uint32_t i = 0; i < x->nsread; i++) {
+                const SimRange *g = &x->sread[i];
+                uint64_t bits = c->sp[g->start] | (g->n >= 2 ? (uint64_t)c->sp[g->start + 1u] << 32 : 0);
+                if (g->start != S_EXEC && (bits & matters) && !sink_scalar(w, r, g, "EXEC"))
                     return false;
+            }
         }
         salu_poison(w, r, x);
         break;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/device.h"
+#include "sim/service.h"
 
 static const SimChip chips[] = {
 #define CHIP(arch, gfx, name, features, major, minor, stepping, cus, simds, waves, vgprs, vgran, lds, pool,  \
@@ -94,6 +95,7 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->late = delivery && !strcmp(delivery, "late");
     d->max_instructions = env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 2000000000);
     d->allow_foreign = o->allow_foreign;
+    d->heap_bytes = SIM_HEAP_BYTES;
     d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);
     d->reports = calloc(SIM_MAX_REPORTS, sizeof *d->reports);
     if (d->mem && d->reports) {
@@ -117,6 +119,7 @@ sim_device_free(SimDevice *d)
     for (uint32_t i = 0; i < d->images.len; i++)
         sim_image_free(d->images.data[i]);
     sim_mem_free(d->mem);
+    sim_services_free(d->services);
     free(d->reports);
     tl_arena_free(&d->arena);
     pthread_mutex_destroy(&d->launch_lock);
@@ -259,6 +262,19 @@ check_config(SimDevice *d, const SimLaunch *l)
     return SIM_OK;
 }
 
+/* What the kernel's hidden arguments ask of the host. */
+static bool
+begin_services(SimDevice *d, const SimKernel *k, SimLaunchDims *dims)
+{
+    if (!sim_services_wanted(k))
+        return true;
+    const SimChip *c = d->chip;
+    if (!d->services && !(d->services = sim_services_new(d->mem, d->cus * c->simds_per_cu * c->waves_per_simd,
+                                                         d->heap_bytes)))
+        return false;
+    return sim_services_begin(d->services, k, dims);
+}
+
 /* The kernel's argument segment: made at the first launch, then refilled. */
 static bool
 fill_kernarg(SimDevice *d, const SimLaunch *l)
@@ -279,6 +295,8 @@ fill_kernarg(SimDevice *d, const SimLaunch *l)
     memcpy(dims.grid, l->grid, sizeof dims.grid);
     memcpy(dims.block, l->block, sizeof dims.block);
     memcpy(dims.partial, l->partial, sizeof dims.partial);
+    if (!begin_services(d, k, &dims))
+        return false;
     sim_fill_hidden(k, &dims, k->kernarg, size);
     return true;
 }
@@ -372,6 +390,10 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .mfma_hw = d->mfma_hw,
         .sink = sim_reporter_sink,
     };
+    if (d->services && sim_services_wanted(k)) {
+        info->message = sim_services_serve;
+        info->message_self = d->services;
+    }
     memcpy(info->grid, l->grid, sizeof info->grid);
     memcpy(info->block, l->block, sizeof info->block);
     memcpy(info->partial, l->partial, sizeof info->partial);
@@ -412,6 +434,8 @@ launch_locked(SimDevice *d, const SimLaunch *l)
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     uint64_t residents = (uint64_t)sim_occupancy(d, k, threads, l->dynamic_lds) * sim_multiprocessors(d);
     st = sim_dispatch(d, &info, needs_foreign(d, l), TL_MAX(residents, 1), l->stats);
+    if (info.message)
+        sim_services_end(d->services, k);
     if (st == SIM_NO_MEMORY)
         refuse(d, st, "out of memory");
     if (st == SIM_OK && sim_reporter_any(rep))

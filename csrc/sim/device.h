@@ -33,7 +33,7 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
 } SimReport;
 
-enum { SIM_MAX_REPORTS = 64 };
+enum { SIM_MAX_REPORTS = 64, SIM_HEAP_BYTES = 1 << 30 /* at first; taken from the host only when used */ };
 
 typedef struct SimDevice {
     const SimChip *chip;
@@ -49,6 +49,8 @@ typedef struct SimDevice {
     atomic_bool cancel;                             /* set from another thread: the running launch stops */
     uint8_t *queue, *packet;                        /* system extents */
     uint64_t dispatch_id;
+    struct SimServices *services; /* made on demand */
+    uint64_t heap_bytes;          /* for device malloc */
     TL_VEC(SimImage *) images;
     TlArena arena;
     /* of the last launch */

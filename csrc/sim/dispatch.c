@@ -88,7 +88,10 @@ static bool
 slice(Worker *w, SimGroup *g, uint64_t budget)
 {
     Dispatch *d = w->d;
-    switch (sim_group_run(g, budget, &w->port, &w->stats)) {
+    SimRun end = sim_group_run(g, budget, &w->port, &w->stats);
+    if (d->info->message) /* of waves that wait without having sent the interrupt */
+        d->info->message(d->info->message_self);
+    switch (end) {
     case SIM_RUN_YIELD:
         return true;
     case SIM_RUN_DONE:

@@ -104,6 +104,9 @@ typedef struct SimLaunchInfo {
     bool strict;               /* check "barrier": all waves at one barrier must be at one PC */
     SimFaultSink sink;
     void *sink_self;
+    /* A wave sent an interrupt message (s_sendmsg 1). Not NULL: a fault, and its text. */
+    const char *(*message)(void *self);
+    void *message_self;
     SimRace *race;          /* global-memory race shadow, NULL = none */
     struct SimTrace *trace; /* record of executed instructions, NULL = none */
 } SimLaunchInfo;

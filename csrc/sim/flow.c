@@ -60,6 +60,16 @@ BODY(sleep)
     w->stop = ST_SLEEP;
     return NULL;
 }
+BODY(sendmsg) /* of the messages only the interrupt (1) has a meaning here */
+{
+    const SimLaunchInfo *in = w->g->info;
+    const char *why = (r->imm & 15) == 1 && in->message ? in->message(in->message_self) : NULL;
+    if (why) {
+        sim_fault(w, r, SIM_FAULT_ILLEGAL, true, EXEC(w), 0, UINT32_MAX, 0, "%s", why);
+        return NULL;
+    }
+    return NEXT(r);
+}
 BODY(trap)
 {
     uint32_t id = (uint32_t)r->imm & 255;
@@ -319,7 +329,7 @@ sim_build_flow(SimBuild *b)
         {"s_cbranch_cdbgsys_or_user", f_nop},
         {"s_cbranch_cdbgsys_and_user", f_nop},
         {"s_setprio", f_nop},
-        {"s_sendmsg", f_nop},
+        {"s_sendmsg", f_sendmsg},
         {"s_icache_inv", f_nop},
         {"s_incperflevel", f_nop},
         {"s_decperflevel", f_nop},

@@ -401,20 +401,25 @@ hipDeviceReset(void)
     RETURN(d ? hipSuccess : hipErrorNoDevice);
 }
 
+enum { LIMIT_STACK, LIMIT_PRINTF, LIMIT_HEAP };
+
 hipError_t
 hipDeviceGetLimit(size_t *value, int limit)
 {
+    const HipDevice *d = sim_hip_device(sim_hip_current());
     if (!value)
         RETURN(hipErrorInvalidValue);
+    if (!d)
+        RETURN(hipErrorNoDevice);
     switch (limit) {
-    case 0: /* stack */
+    case LIMIT_STACK:
         *value = 16384;
         break;
-    case 1: /* printf buffer */
+    case LIMIT_PRINTF:
         *value = 1 << 20;
         break;
-    case 2: /* malloc heap: none */
-        *value = 0;
+    case LIMIT_HEAP:
+        *value = d->sim->heap_bytes;
         break;
     default:
         RETURN(hipErrorUnsupportedLimit);
@@ -422,11 +427,27 @@ hipDeviceGetLimit(size_t *value, int limit)
     RETURN(hipSuccess);
 }
 
+/* The heap of device malloc can be sized until the first kernel that may use it. */
 hipError_t
 hipDeviceSetLimit(int limit, size_t value)
 {
-    (void)value;
-    RETURN(limit >= 0 && limit <= 2 ? hipSuccess : hipErrorUnsupportedLimit);
+    HipDevice *d = sim_hip_device(sim_hip_current());
+    if (limit < LIMIT_STACK || limit > LIMIT_HEAP)
+        RETURN(hipErrorUnsupportedLimit);
+    if (!d)
+        RETURN(hipErrorNoDevice);
+    if (limit != LIMIT_HEAP)
+        RETURN(hipSuccess);
+    if (value > d->sim->chip->dram_gib << 30)
+        RETURN(hipErrorInvalidValue);
+    hipError_t e = hipSuccess;
+    pthread_mutex_lock(&d->sim->launch_lock);
+    if (d->sim->services)
+        e = hipErrorInvalidValue;
+    else
+        d->sim->heap_bytes = value;
+    pthread_mutex_unlock(&d->sim->launch_lock);
+    RETURN(e);
 }
 
 static hipError_t

@@ -80,9 +80,10 @@ struct SimImage {
     SimCode *code[2];             /* [wave64]; made on demand */
     TlMap symbol_map, kernel_map; /* hash of the name -> index + 1; a collision is resolved by searching */
     TL_VEC(SimKernel) kernels;
-    TL_VEC(SimSymbol) symbols; /* functions and objects */
-    TL_VEC(uint64_t) extents;  /* bases registered in mem */
-    struct SimLines *lines;    /* made on demand */
+    TL_VEC(SimSymbol) symbols;           /* functions and objects */
+    TL_VEC(uint64_t) extents;            /* bases registered in mem */
+    TL_VEC(const char *) printf_formats; /* amdhsa.printf */
+    struct SimLines *lines;              /* made on demand */
     bool lines_tried;
 };
 
@@ -108,6 +109,7 @@ typedef struct SimLaunchDims {
     uint32_t partial[3];        /* threads of the last workgroup, 0 = full */
     uint32_t dynamic_lds;
     uint64_t queue_ptr;
+    uint64_t printf_buffer, hostcall, heap; /* service.h */
 } SimLaunchDims;
 /* Writes the hidden arguments into kernarg[0..size) by their value_kind. */
 void sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint8_t *kernarg, uint64_t size);

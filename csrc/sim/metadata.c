@@ -136,6 +136,23 @@ read_kernel(Loader *ld, MpCursor *c)
     return load_add_kernel(ld, &k) || load_fail(ld, "out of memory");
 }
 
+/* amdhsa.printf: formats of the printf buffer. */
+static bool
+read_formats(Loader *ld, MpCursor *c, const MpValue *arr)
+{
+    MpValue v;
+    if (arr->type != MP_ARRAY)
+        return load_fail(ld, "the metadata note is malformed (amdhsa.printf)");
+    for (uint64_t i = 0; i < arr->u; i++) {
+        if (!mp_read(c, &v) || v.type != MP_STR)
+            return load_fail(ld, "the metadata note is malformed (amdhsa.printf)");
+        const char *text = dup(ld, &v);
+        if (!text || !tl_vec_push(&ld->im->arena, &ld->im->printf_formats, text))
+            return load_fail(ld, "out of memory");
+    }
+    return true;
+}
+
 static bool
 read_root(Loader *ld, MpCursor *c)
 {
@@ -145,6 +162,11 @@ read_root(Loader *ld, MpCursor *c)
     for (uint64_t i = 0; i < map.u; i++) {
         if (!mp_read(c, &key) || !mp_read(c, &v))
             return load_fail(ld, "the metadata note is malformed");
+        if (mp_is(&key, "amdhsa.printf")) {
+            if (!read_formats(ld, c, &v))
+                return false;
+            continue;
+        }
         if (!mp_is(&key, "amdhsa.kernels")) {
             if (!mp_skip_rest(c, &v))
                 return load_fail(ld, "the metadata note is malformed");

@@ -70,9 +70,11 @@ def test_attribute_numbers_and_offsets(shared):
     enums = {r[1]: int(r[2]) for r in rows(shared, "hip-enums.tsv")}
     where = {int(r[1]): r[0].split()[-1].split("[")[0] for r in rows(shared, "hip-device-prop-r0600.tsv")}
     other = {
-        "EccEnabled": "ECCEnabled", "KernelExecTimeout": "kernelExecTimeoutEnabled", "ComputeCapabilityMajor": "major",
+        "EccEnabled": "ECCEnabled", "KernelExecTimeout": "kernelExecTimeoutEnabled",
+        "ComputeCapabilityMajor": "major",
         "ComputeCapabilityMinor": "minor", "MaxBlockDimX": "maxThreadsDim", "MaxGridDimX": "maxGridSize",
-        "MultiprocessorCount": "multiProcessorCount", "PciBusId": "pciBusID", "PciDeviceId": "pciDeviceID", "PciDomainId": "pciDomainID",
+        "MultiprocessorCount": "multiProcessorCount",
+        "PciBusId": "pciBusID", "PciDeviceId": "pciDeviceID", "PciDomainId": "pciDomainID",
         "MaxRegistersPerBlock": "regsPerBlock", "MaxRegistersPerMultiprocessor": "regsPerMultiprocessor",
     }  # fmt: skip
     table = re.findall(r"^SIM_ATTR\((\w+), (\d+), (-?\d+),", (SIM / "hip_attributes.def").read_text(), re.M)
