@@ -647,6 +647,18 @@ sim_wave_state_size(void)
     return sizeof(SimWaveState);
 }
 
+/* Runs on after each sleep. */
+static void
+run_on(SimWave *w, uint64_t budget, uint64_t (*run)(SimWave *w, uint64_t budget))
+{
+    while (budget && w->stop == ST_RUN) {
+        uint64_t n = run(w, budget);
+        budget -= TL_MIN(n, budget);
+        if (w->stop == ST_SLEEP)
+            w->stop = ST_RUN;
+    }
+}
+
 bool
 sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint64_t max_instructions,
                SimMemPort *port, SimWaveState *state, SimFault *fault)
@@ -691,11 +703,11 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         uint64_t most = max_instructions ? max_instructions : 1000000;
         if (state->late && w->recs && (ok = sim_late_open(&g, state->seed))) {
             sim_late_reset(w);
-            sim_late_run(w, most);
+            run_on(w, most, sim_late_run);
             if (w->stop != ST_FAULT)
                 sim_late_drain(&g);
         } else if (w->recs && !state->late) {
-            run_plain(w, most);
+            run_on(w, most, run_plain);
         }
         if (!ok)
             fault->check = SIM_FAULT_OOM;

@@ -3,6 +3,7 @@ registers, scalar memory, and what has no effect. Both wave sizes where a chip h
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import struct
@@ -32,6 +33,7 @@ def signed(x: int, n: int) -> int:
     return x - (1 << n) if x >> (n - 1) & 1 else x
 
 
+@functools.cache
 def program(arch: str, *lines: str) -> bytes:
     """Machine code of lines of assembly (no labels)."""
     codes = encode(arch, list(lines))
