@@ -89,62 +89,86 @@ slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, 
     return true;
 }
 
-static inline bool
-mark_word(SimWave *w, const SimRec *r, uint32_t at, uint32_t lane, bool write)
+/* All bytes of a lane at once; `bytes` (4, 8, 16) and `write` are constants where this is inlined. */
+static inline __attribute__((always_inline)) bool
+mark_lane(SimWave *w, const SimRec *r, uint32_t a, uint32_t l, uint32_t bytes, bool write)
 {
     SimGroup *g = w->g;
-    uint64_t me = spread((uint8_t)(w->index + 1)), wr, rd;
-    memcpy(&wr, g->lds_wr + at, 8);
-    memcpy(&rd, g->lds_rd + at, 8);
+    const uint64_t all = bytes == 4 ? UINT32_MAX : UINT64_MAX, me = spread((uint8_t)(w->index + 1)) & all;
+    uint64_t w0 = 0, w1 = 0, r0 = 0, r1 = 0;
+    memcpy(&w0, g->lds_wr + a, TL_MIN(bytes, 8u));
+    memcpy(&r0, g->lds_rd + a, TL_MIN(bytes, 8u));
+    if (bytes == 16) {
+        memcpy(&w1, g->lds_wr + a + 8, 8);
+        memcpy(&r1, g->lds_rd + a + 8, 8);
+    } else {
+        w1 = w0;
+        r1 = r0;
+    }
+    bool free_wr = !(w0 | w1) || (w0 == me && w1 == me);
+    uint8_t *to = write ? g->lds_wr + a : g->lds_rd + a;
+    uint64_t v = me;
     if (write) {
-        if (LIKELY((wr == 0 || wr == me) && (rd == 0 || rd == me))) {
-            memcpy(g->lds_wr + at, &me, 8);
+        if (UNLIKELY(!free_wr || !(!(r0 | r1) || (r0 == me && r1 == me))))
+            goto slow;
+    } else {
+        if (UNLIKELY(!free_wr || r0 != r1))
+            goto slow;
+        if (r0 == me || r0 == all)
             return true;
-        }
-    } else if (LIKELY(wr == 0 || wr == me)) {
-        if (rd == me || rd == ~UINT64_C(0))
-            return true;
-        if (rd == 0 || rd == spread((uint8_t)rd)) { /* the first reader, or another one after one wave */
-            uint64_t v = rd ? ~UINT64_C(0) : me;
-            memcpy(g->lds_rd + at, &v, 8);
-            return true;
+        if (r0) { /* another one after one wave */
+            if (r0 != (spread((uint8_t)r0) & all))
+                goto slow;
+            v = all;
         }
     }
-    return slow_bytes(w, r, at, 8, lane, write, false);
+    memcpy(to, &v, TL_MIN(bytes, 8u));
+    if (bytes == 16)
+        memcpy(to + 8, &v, 8);
+    return true;
+slow:
+    return slow_bytes(w, r, a, bytes, l, write, false);
 }
 
+#define MARK_LANES(n)                                                                                        \
+    for (uint64_t m = exec; m; m &= m - 1) {                                                                 \
+        uint32_t l = (uint32_t)__builtin_ctzll(m);                                                           \
+        if (write ? !mark_lane(w, r, addr[l], l, n, true) : !mark_lane(w, r, addr[l], l, n, false))          \
+            return false;                                                                                    \
+    }
+
+/* [lo, hi): hull of the bytes */
 static bool
 mark_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
-            bool atomic)
+            bool atomic, uint32_t lo, uint32_t hi)
 {
     SimGroup *g = w->g;
-    for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), a = addr[l], n = bytes;
-        g->sh_lo = TL_MIN(g->sh_lo, a);
-        g->sh_hi = TL_MAX(g->sh_hi, a + n);
-        if (!atomic)
-            for (; n >= 8; n -= 8, a += 8)
-                if (!mark_word(w, r, a, l, write))
-                    return false;
-        if (n == 4 && !atomic) {
-            uint32_t me = (uint32_t)spread((uint8_t)(w->index + 1)), wr, rd;
-            memcpy(&wr, g->lds_wr + a, 4);
-            memcpy(&rd, g->lds_rd + a, 4);
-            if ((wr == 0 || wr == me) && (rd == me || rd == 0 || (!write && rd == ~0u))) {
-                if (write)
-                    memcpy(g->lds_wr + a, &me, 4);
-                else if (rd == 0)
-                    memcpy(g->lds_rd + a, &me, 4);
-                continue;
-            }
+    g->sh_lo = TL_MIN(g->sh_lo, lo);
+    g->sh_hi = TL_MAX(g->sh_hi, hi);
+    if (!atomic && bytes == 16) {
+        MARK_LANES(16)
+    } else if (!atomic && bytes == 8) {
+        MARK_LANES(8)
+    } else if (!atomic && bytes == 4) {
+        MARK_LANES(4)
+    } else if (!atomic && bytes == 12) {
+        uint32_t last[LANES];
+        for (uint32_t l = 0; l < LANES; l++)
+            last[l] = addr[l] + 8;
+        MARK_LANES(8)
+        addr = last;
+        MARK_LANES(4)
+    } else {
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            if (!slow_bytes(w, r, addr[l], bytes, l, write, atomic))
+                return false;
         }
-        if (n && !slow_bytes(w, r, a, n, l, write, atomic))
-            return false;
     }
     return true;
 }
 
-static void
+static const SimLdsOp *
 log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
            uint8_t counter)
 {
@@ -157,14 +181,23 @@ log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     p->pc = r->at;
     p->epoch = w->race.interval;
     p->exec = exec;
-    p->lo = UINT32_MAX;
-    p->hi = 0;
     memcpy(p->addr, addr, sizeof p->addr);
-    for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t a = addr[__builtin_ctzll(m)];
-        p->lo = TL_MIN(p->lo, a);
-        p->hi = TL_MAX(p->hi, a + bytes);
+    int32_t lo = INT32_MAX, hi = 0; /* LDS is smaller than 2 GiB; signed vectors compare faster */
+    if (exec == ~UINT64_C(0)) {
+        for (uint32_t l = 0; l < LANES; l++) {
+            lo = TL_MIN(lo, (int32_t)addr[l]);
+            hi = TL_MAX(hi, (int32_t)addr[l]);
+        }
+    } else {
+        for (uint64_t m = exec; m; m &= m - 1) {
+            int32_t a = (int32_t)addr[__builtin_ctzll(m)];
+            lo = TL_MIN(lo, a);
+            hi = TL_MAX(hi, a);
+        }
     }
+    p->lo = (uint32_t)lo;
+    p->hi = (uint32_t)hi + bytes;
+    return p;
 }
 
 /* Own accesses to bytes that a load straight to LDS is still to write. */
@@ -211,8 +244,8 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
-    log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
-    return mark_access(w, r, addr, exec, bytes, write, atomic);
+    const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
+    return mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi);
 }
 
 bool
@@ -239,13 +272,17 @@ sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec
             for (uint32_t d = 0; d < bytes / 4; d++)
                 memset(g->lds_init + addr[l] + 4 * d, (undef[d] >> l) & 1 ? 0 : 1, 4);
         }
+    for (uint32_t d = 0; d < bytes / 4; d++)
+        g->lds_all_init &= !(undef[d] & exec);
     if (c->dma_out && checking(w, SIM_CHECK_WAIT) && !check_dma(w, r, addr, exec, bytes))
         return false;
-    log_access(w, r, addr, exec, bytes, true, ISA_CNT_VM);
+    if (!exec)
+        return true;
+    const SimLdsOp *p = log_access(w, r, addr, exec, bytes, true, ISA_CNT_VM);
     c->dma_out++;
     if (!checking(w, SIM_CHECK_RACE) || g->nwaves == 1)
         return true;
-    return mark_access(w, r, addr, exec, bytes, true, false);
+    return mark_access(w, r, addr, exec, bytes, true, false, p->lo, p->hi);
 }
 
 /* ---- barriers ---- */
@@ -278,6 +315,9 @@ mark_again(SimGroup *g, uint32_t wave, const SimLdsOp *p)
 static void
 next_interval(SimGroup *g)
 {
+    /* all of LDS is defined from some barrier on in most kernels: looked for at 1, 2, 4, 8, ... */
+    if (g->lds_init && !g->lds_all_init && !(g->epoch & (g->epoch - 1)))
+        g->lds_all_init = !memchr(g->lds_init, 0, g->lds_bytes);
     if (!g->lds_wr || g->nwaves == 1)
         return;
     if (g->sh_lo < g->sh_hi) {
@@ -336,7 +376,7 @@ sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t byte
     const uint8_t *init = w->g->lds_init;
     for (uint32_t d = 0; d < (bytes + 3) / 4; d++)
         undef[d] = 0;
-    if (!init)
+    if (!init || w->g->lds_all_init)
         return;
     const uint64_t ones = UINT64_C(0x0101010101010101);
     for (uint64_t m = exec; m; m &= m - 1) {
@@ -370,6 +410,8 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
     for (uint32_t d = 0; d < nd; d++)
         any |= c->vp[src + d];
     if (!(any & exec)) {
+        if (w->g->lds_all_init)
+            return;
         for (uint64_t m = exec; m; m &= m - 1) {
             uint8_t *p = init + addr[__builtin_ctzll(m)];
             static const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -389,6 +431,7 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
         }
         return;
     }
+    w->g->lds_all_init = false;
     for (uint32_t d = 0; d < nd; d++) {
         uint64_t p = c->vp[src + d];
         for (uint64_t m = exec; m; m &= m - 1) {
@@ -409,5 +452,5 @@ sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t
     }
     for (uint32_t d = 0; w->g->lds_init && d < bytes / 4; d++)
         for (uint64_t m = c->vp[src + d] & exec; m; m &= m - 1)
-            memset(w->g->lds_init + addr[__builtin_ctzll(m)] + 4 * d, 0, 4);
+            memset(w->g->lds_init + addr[__builtin_ctzll(m)] + 4 * d, 0, 4), w->g->lds_all_init = false;
 }

@@ -29,6 +29,26 @@ lane_undef(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n)
     return x ? sim_undef_mask(x, v->va[l], n) : 0;
 }
 
+/* All lanes read defined bytes of one extent (false: look closer). */
+static bool
+all_defined(const VmLanes *v, uint32_t n)
+{
+    const SimExtent *x = v->one;
+    uint32_t good = 1;
+    if (!x->init)
+        return true;
+    if (v->partial)
+        return false;
+    uint32_t all = (uint32_t)((UINT64_C(1) << n) - 1); /* n <= 16: with a shift of 7 in 32 bits */
+    for (uint64_t m = v->ok; m; m &= m - 1) {
+        uint64_t off = v->va[__builtin_ctzll(m)] - x->base;
+        uint32_t b;
+        memcpy(&b, x->init + (off >> 3), 4); /* the map has 8 spare bytes at its end */
+        good &= (b >> (off & 7) & all) == all;
+    }
+    return good;
+}
+
 static void
 set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, const uint64_t *poison)
 {
@@ -36,9 +56,10 @@ set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, const uint64_t
     uint8_t *p = NULL;
     if (v->priv & bit)
         p = w->scratch_init ? w->scratch_init + w->g->scratch_wave / LANES * l + v->la[l] : NULL;
-    else if (v->lds & bit)
+    else if (v->lds & bit) {
         p = w->g->lds_init ? w->g->lds_init + v->la[l] : NULL;
-    else {
+        w->g->lds_all_init = false;
+    } else {
         const SimExtent *x = v->one ? v->one : sim_mem_find(w->port, v->va[l], n);
         if (x && x->init)
             sim_mark_defined(x, v->va[l], n);
@@ -283,7 +304,8 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
         explain_chain(w, &hit, why, sizeof why);
     sim_describe(w, hit.addr, 1, where, sizeof where);
     sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (hit.lane & 63), hit.addr, hit.wave,
-              w->code->base + (uint64_t)hit.pc_slot * 4, "%s of global memory races with a %s by %s%s (%s)",
+              hit.pc_slot == UINT32_MAX ? 0 : w->code->base + (uint64_t)hit.pc_slot * 4,
+              "%s of global memory races with a %s by %s%s (%s)",
               kind == SIM_ACC_READ || kind == SIM_ACC_ATOMIC_READ ? "read" : "write",
               hit.other == SIM_ACC_READ || hit.other == SIM_ACC_ATOMIC_READ ? "read"
               : hit.other == SIM_ACC_WRITE                                  ? "write"
@@ -298,7 +320,7 @@ sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     memset(v->undef, 0, sizeof v->undef);
     if (!flat_lds(w, r, v, n, false, false) || !global_race(w, r, v, n))
         return false;
-    if (!checking(w, SIM_CHECK_INIT) || (v->one && !v->one->init && !v->lds && !v->priv))
+    if (!checking(w, SIM_CHECK_INIT) || (v->one && !v->lds && !v->priv && all_defined(v, n)))
         return true;
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), have = v->partial ? v->room[l] : n;

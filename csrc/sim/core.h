@@ -409,6 +409,7 @@ struct SimGroup {
     SimFault *capture;
     /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
     uint8_t *lds_wr, *lds_rd, *lds_init;
+    bool lds_all_init;     /* every byte is defined (false: unknown) */
     uint32_t sh_lo, sh_hi; /* touched part of the shadow */
     struct SimLate *late;  /* one a wave; NULL but for delivery="late" */
     uint64_t late_seed, late_clock;

@@ -152,18 +152,21 @@ uint64_t sim_mem_bytes(SimMem *m);  /* bytes of SIM_EXT_MALLOC alive */
 /* ---- races on global memory ----
  * Two accesses of one byte, at least one a write and not both atomic, race when no happens-before orders
  * them: program order of a wave, barriers of a workgroup, release -> acquire on a common address between any
- * two waves. Shadow: 16 bytes a dword (last write, last read), single bytes only where waves share a dword.
- * Of several unordered readers the last is kept with a mark that there were more; a write that only an
- * earlier one of them races with is found unless the writer has acquired something. */
+ * two waves. Shadow: 17 bytes a block of 16 dwords; 6 bytes a dword that was written and 6 a dword that was
+ * read where accesses cover a part of a block, 1 more where one did not cover the dword; single bytes only
+ * where waves share a dword. Of several unordered readers the last is kept with a
+ * mark that there were more; a write that only an earlier one of them races with is found unless the writer
+ * has acquired something. */
 typedef struct SimRace SimRace; /* one a launch */
-typedef struct SimRaceWave {    /* one a wave, kept by the wave; zero at its start but for the first two */
-    uint32_t workgroup, wave;   /* linear workgroup number, wave in it (< 0xffff) */
-    uint32_t interval, waited;  /* barriers arrived at, barriers passed */
-    uint32_t releases;          /* own */
-    uint32_t epoch;             /* id of (workgroup, wave, interval, waited, releases); own */
-    struct SimKnown *known;     /* what was acquired from other workgroups; freed by sim_race_wave_end */
-    uint64_t page_key[4];
-    void *page[4];
+enum { SIM_RACE_CACHE = 16 };
+typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its start but for the first two */
+    uint32_t workgroup, wave;  /* linear workgroup number, wave in it (< 0xffff) */
+    uint32_t interval, waited; /* barriers arrived at, barriers passed */
+    uint32_t releases;         /* own */
+    uint32_t epoch;            /* id of (workgroup, wave, interval, waited, releases); own */
+    struct SimKnown *known;    /* what was acquired from other workgroups; freed by sim_race_wave_end */
+    uint64_t page_key[SIM_RACE_CACHE];
+    void *page[SIM_RACE_CACHE];
     /* Where waves of a workgroup do not share a cache a barrier orders only what was complete when its wave
      * arrived (bound: by parity of the barrier), for reads only after an invalidation. seen: nwaves bounds of
      * intervals for reads, then nwaves for writes; NULL: a barrier orders everything. */
@@ -180,7 +183,7 @@ typedef enum SimAccess {
 typedef struct SimRaceHit {
     uint64_t addr;
     uint32_t lane, workgroup, wave,
-        pc_slot; /* the other party; pc_slot as it gave it; wave UINT32_MAX = unknown */
+        pc_slot; /* the other party; pc_slot as it gave it; wave, pc_slot: UINT32_MAX = unknown */
     SimAccess other;
     bool behind_barrier; /* of the same workgroup, a barrier lies between, but does not order the two */
 } SimRaceHit;

@@ -1,14 +1,16 @@
 /* simfuzz - hostile input for the decoder, the loader and the execution core.
  *
- *   simfuzz decode|load|exec RUNS SEED FILE...   runs each FILE, then RUNS inputs made from them by mutation;
- * prints how many were accepted. A crash is the finding: SIMFUZZ_KEEP=path keeps the input that is about to
- * run.
+ *   simfuzz decode|verify|load|exec RUNS SEED FILE...   runs each FILE, then RUNS inputs made from them by
+ * mutation; prints how many were accepted. A crash is the finding: SIMFUZZ_KEEP=path keeps the input that is
+ * about to run.
  *
- * decode: first byte chip and wave size, then code. load: a code object, taken through the loader, its line
- * table, the decoder and the static checks. exec: as decode; the code runs on one wave without memory.
+ * decode: first byte chip and wave size, then code. verify: as decode, through the static checks. load: a
+ * code object, taken through the loader, its line table, the decoder and the static checks. exec: as decode;
+ * the code runs on one wave with random registers and without memory. SIMFUZZ_CHIP=gfx942 holds to one chip
+ * (load: its machine number is put into the file).
  *
  * With -DTL_LIBFUZZER and clang's -fsanitize=fuzzer the same targets are LLVMFuzzerTestOneInput;
- * SIMFUZZ_TARGET names one.
+ * SIMFUZZ_TARGET names one (tools/fuzz.sh).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +23,53 @@ void tlsim_text_free(char *text);
 
 typedef bool Target(const uint8_t *data, size_t size);
 
+/* The chip that SIMFUZZ_CHIP names, or ISA_ARCH_COUNT. */
+static IsaArch
+one_chip(void)
+{
+    const char *name = getenv("SIMFUZZ_CHIP");
+    uint32_t k = 0;
+    while (k < ISA_ARCH_COUNT && !(name && !strcmp(name, isa_arch_name((IsaArch)k))))
+        k++;
+    return (IsaArch)k;
+}
+
 static bool
 start(const uint8_t *data, size_t size, IsaArch *arch, bool *wave64)
 {
     if (!size)
         return false;
-    *arch = (IsaArch)(data[0] % ISA_ARCH_COUNT);
+    IsaArch only = one_chip();
+    *arch = only < ISA_ARCH_COUNT ? only : (IsaArch)(data[0] % ISA_ARCH_COUNT);
     *wave64 = *arch <= ISA_GFX950 || (data[0] & 0x80);
     return true;
+}
+
+/* The static checks on the code up to its first unknown instruction. */
+static bool
+check_static(TlArena *a, IsaArch arch, bool wave64, const uint8_t *code, size_t size)
+{
+    IsaCode c;
+    IsaFaults faults = {0};
+    IsaLoops loops = {0};
+    IsaMix mix;
+    IsaUse use;
+    const char *why = NULL;
+    uint32_t bad = 0;
+    if (!isa_code_decode(&c, a, arch, wave64, code, size, &why, &bad)) {
+        if (!why || bad > size)
+            abort();
+        if (!bad || !isa_code_decode(&c, a, arch, wave64, code, bad, &why, &bad))
+            return false;
+    }
+    isa_mix(&c, &mix);
+    isa_use(&c, &use);
+    isa_loops(&c, &loops);
+    isa_check(&c, ISA_CHECK_ALL | ISA_CHECK_EXEC, &faults);
+    for (uint32_t i = 0; i < faults.len; i++)
+        if (faults.data[i].at >= c.n || (faults.data[i].from >= c.n && faults.data[i].from != UINT32_MAX))
+            abort();
+    return c.n > 0;
 }
 
 static bool
@@ -61,9 +102,43 @@ target_decode(const uint8_t *data, size_t size)
 }
 
 static bool
+target_verify(const uint8_t *data, size_t size)
+{
+    IsaArch arch;
+    bool wave64;
+    TlArena a;
+    if (!start(data, size, &arch, &wave64))
+        return false;
+    tl_arena_init(&a, NULL);
+    bool any = check_static(&a, arch, wave64, data + 1, size - 1);
+    tl_arena_free(&a);
+    return any;
+}
+
+static bool
 target_load(const uint8_t *data, size_t size)
 {
     char why[256];
+    static const uint8_t machine[ISA_ARCH_COUNT] = {[ISA_GFX90A] = 0x3f,
+                                                    [ISA_GFX942] = 0x4c,
+                                                    [ISA_GFX950] = 0x4f,
+                                                    [ISA_GFX1100] = 0x41,
+                                                    [ISA_GFX1201] = 0x4e};
+    IsaArch only = one_chip();
+    if (only < ISA_ARCH_COUNT && size > 48) {
+        uint8_t *own = malloc(size);
+        if (!own)
+            return false;
+        memcpy(own, data, size);
+        own[48] = machine[only];
+        char *text = tlsim_verify(own, size, -1, why, sizeof why);
+        if (!text && !why[0])
+            abort();
+        bool ok = text != NULL;
+        tlsim_text_free(text);
+        free(own);
+        return ok;
+    }
     char *text = tlsim_verify(data, size, -1, why, sizeof why);
     if (!text && !why[0])
         abort();
@@ -72,26 +147,43 @@ target_load(const uint8_t *data, size_t size)
     return ok;
 }
 
+/* Registers of every run: scalars and vectors of random bits, some of them small numbers and usual floats. */
+static void
+random_state(SimWaveState *s, uint32_t x)
+{
+    static const uint32_t usual[8] = {0,          1,          UINT32_MAX, 0x3f800000,
+                                      0x7f800000, 0x7fc00000, 0x80000001, 0x3c00bc00};
+    for (uint32_t i = 0; i < TL_COUNT(s->s); i++) {
+        x = x * 1664525u + 1013904223u;
+        s->s[i] = x >> 29 ? x : usual[x >> 8 & 7];
+    }
+    for (uint32_t i = 0; i < 512 * 64; i++) {
+        x = x * 1664525u + 1013904223u;
+        s->v[i / 64][i % 64] = x >> 30 ? x : x >> 24 & 8 ? x >> 4 & 255 : usual[x >> 8 & 7];
+    }
+}
+
 static bool
 target_exec(const uint8_t *data, size_t size)
 {
+    static SimWaveState *first, *s; /* one thread; kept, since filling them costs more than a run */
     IsaArch arch;
     bool wave64;
     SimFault fault;
     if (!start(data, size, &arch, &wave64))
         return false;
-    SimWaveState *s = calloc(1, sizeof *s);
+    if (!first && (first = calloc(2, sizeof *first))) {
+        s = first + 1;
+        random_state(first, 0x9e3779b9u);
+    }
     uint8_t *code = malloc(size);
     uint8_t *lds = calloc(1, 256);
     bool ok = false;
-    if (s && code && lds) {
-        uint32_t x = 0x9e3779b9u ^ data[0];
+    if (first && code && lds) {
+        uint32_t x = 0x9e3779b9u * (data[0] + 1u);
         size_t n = (size - 1) & ~(size_t)3;
         memcpy(code, data + 1, size - 1);
-        for (uint32_t i = 0; i < TL_COUNT(s->s); i++)
-            s->s[i] = x = x * 1664525u + 1013904223u;
-        for (uint32_t i = 0; i < 512 * 64; i++)
-            s->v[i / 64][i % 64] = x = x * 1664525u + 1013904223u;
+        *s = *first;
         s->exec = data[0] & 0x40 ? UINT64_C(0x0ff0ffff7ffffffe) : ~UINT64_C(0);
         s->mode = data[0] & 0x20 ? 0x3ff & x : SIM_MODE_DEFAULT;
         s->m0 = data[0] & 0x10 ? x : 0;
@@ -101,7 +193,6 @@ target_exec(const uint8_t *data, size_t size)
         if (!ok && !fault.message[0] && fault.check != SIM_FAULT_OOM)
             abort();
     }
-    free(s);
     free(code);
     free(lds);
     return ok;
@@ -112,6 +203,8 @@ target_named(const char *name)
 {
     if (name && !strcmp(name, "decode"))
         return target_decode;
+    if (name && !strcmp(name, "verify"))
+        return target_verify;
     if (name && !strcmp(name, "load"))
         return target_load;
     return name && !strcmp(name, "exec") ? target_exec : NULL;
@@ -251,7 +344,7 @@ main(int argc, char **argv)
 {
     Target *t = argc > 4 ? target_named(argv[1]) : NULL;
     if (!t) {
-        fprintf(stderr, "usage: simfuzz decode|load|exec RUNS SEED FILE...\n");
+        fprintf(stderr, "usage: simfuzz decode|verify|load|exec RUNS SEED FILE...\n");
         return 2;
     }
     uint32_t n = (uint32_t)argc - 4;
