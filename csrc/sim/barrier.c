@@ -63,6 +63,8 @@ BODY(signal)
         b->valid = true;
     }
     b->signalled++;
+    if (w->chk)
+        sim_chk_signal(w);
     return NEXT(r);
 }
 
@@ -173,27 +175,24 @@ is_member(const SimWave *w, uint32_t id)
     return w->stop != ST_END && (id == 0 || w->bar_joined == id);
 }
 
-/* What each member did before its signal is before what each does after its wait. */
-static void
-order_members(SimGroup *g, uint32_t id)
+/* Until a wave waits, a complete barrier changes nothing: what its members do before their waits counts as
+ * before the barrier for the checks. */
+static bool
+awaited(const SimGroup *g, uint32_t id)
 {
-    enum { MAX_WAVES = 32 };
-    if (g->chk)
-        sim_chk_barrier(g);
-    if (!g->info->race || g->nwaves > MAX_WAVES)
-        return;
-    SimRaceWave *all[MAX_WAVES];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < g->nwaves; i++)
-        if (is_member(&g->waves[i], id))
-            all[n++] = &g->waves[i].race;
-    sim_race_barrier(all, n);
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        const SimWave *w = &g->waves[i];
+        if (w->stop == ST_BARRIER && (id ? w->bar_wait == 2 && w->bar_joined == id : w->bar_wait == 1))
+            return true;
+    }
+    return false;
 }
 
 static void
 complete(SimGroup *g, uint32_t id)
 {
-    order_members(g, id);
+    if (g->chk)
+        sim_chk_barrier(g);
     g->epoch++;
     g->bar[id].signalled = 0;
     for (uint32_t i = 0; i < g->nwaves; i++) {
@@ -210,7 +209,7 @@ void
 sim_barrier_update(SimGroup *g)
 {
     for (uint32_t id = 0; id <= SIM_NAMED_BARRIERS; id++)
-        if (g->bar[id].signalled && g->bar[id].signalled >= g->bar[id].members)
+        if (g->bar[id].signalled && g->bar[id].signalled >= g->bar[id].members && awaited(g, id))
             complete(g, id);
     for (uint32_t i = 0; i < g->nwaves; i++) {
         SimWave *w = &g->waves[i];
@@ -219,6 +218,8 @@ sim_barrier_update(SimGroup *g)
         w->bar_done &= (uint8_t)~w->bar_wait;
         w->bar_wait = 0;
         w->stop = ST_RUN;
+        if (w->chk)
+            sim_chk_pass(w);
     }
 }
 

@@ -40,6 +40,7 @@ COMPARING = [
     "tests/sim/test_isa_vop3.py",
     "tests/sim/test_isa_scalar.py",
     "tests/sim/test_isa_flow.py",
+    "tests/sim/test_sim_split_barrier.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
