@@ -125,6 +125,7 @@ isa_code_decode(IsaCode *c, TlArena *a, IsaArch arch, bool wave64, const uint8_t
     memset(c, 0, sizeof *c);
     c->arena = a;
     c->arch = arch;
+    c->wave64 = wave64;
     if (why)
         *why = "out of memory";
     if (bad_offset)

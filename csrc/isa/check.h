@@ -1,5 +1,6 @@
 /* check.h - what can be told from finished code without running it: control flow, loops and their instruction
- * mix, resource use, and a first static verifier (waits, wait states) for gfx90a, gfx942 and gfx950.
+ * mix, resource use, and a static verifier: waits, wait states and what else the chip does not interlock,
+ * EXEC.
  *
  * All results live in the arena given; every function returns false only when memory ran out or
  * (isa_code_decode) when an instruction is unknown.
@@ -18,6 +19,7 @@ typedef struct IsaBlock {
 typedef struct IsaCode {
     TlArena *arena;
     IsaArch arch;
+    bool wave64;
     uint32_t n, nblocks;
     IsaInst *inst;
     uint32_t *offset; /* byte offset of each instruction; offset[n] = size */
@@ -93,7 +95,7 @@ typedef struct IsaFaults {
     uint32_t len, cap;
 } IsaFaults;
 
-/* The checks that are there for a chip: all on CDNA; on RDNA all but wait states. */
+/* The checks that are there for a chip. */
 uint32_t isa_checks_of(IsaArch arch);
 
 /* Appends what is wrong by the checks of `which` that the chip has; conservative over all paths (a report

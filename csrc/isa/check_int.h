@@ -31,7 +31,8 @@ bool isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join);
 bool isa_loads_to_lds(const IsaInst *in);
 
 bool isa_check_waits(IsaWalk *w);
-bool isa_check_hazards(IsaWalk *w);
+bool isa_check_hazards(IsaWalk *w); /* CDNA */
+bool isa_check_rdna(IsaWalk *w);
 bool isa_check_exec(IsaWalk *w);
 
 #endif

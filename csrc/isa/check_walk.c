@@ -29,7 +29,7 @@ isa_opnd_regs(const IsaOpnd *o, uint32_t *first, uint32_t *n)
 }
 
 static void
-reg_name(uint32_t r, char *buf, size_t n)
+reg_name(IsaArch arch, uint32_t r, char *buf, size_t n)
 {
     const char *file = r < ISA_REG_A ? "v" : r < ISA_REG_S ? "a" : "s";
     uint32_t i = r < ISA_REG_A ? r : r < ISA_REG_S ? r - ISA_REG_A : r - ISA_REG_S;
@@ -39,8 +39,10 @@ reg_name(uint32_t r, char *buf, size_t n)
         snprintf(buf, n, i == 106 ? "vcc_lo" : "vcc_hi");
     else if (r >= ISA_REG_S && (i == 126 || i == 127))
         snprintf(buf, n, i == 126 ? "exec_lo" : "exec_hi");
-    else if (r >= ISA_REG_S && i == 124)
-        snprintf(buf, n, "m0");
+    else if (r >= ISA_REG_S && (i == 124 || i == 125))
+        snprintf(buf, n, "%s", i == (arch <= ISA_GFX950 ? 124 : 125) ? "m0" : "null");
+    else if (r >= ISA_REG_S && i >= 108 && i < 124)
+        snprintf(buf, n, "ttmp%u", i - 108);
     else
         snprintf(buf, n, "%s%u", file, i);
 }
@@ -54,16 +56,16 @@ isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32_t re
     char name[16] = "";
     tl_text_init(&t, c->arena);
     if (reg != UINT32_MAX)
-        reg_name(reg, name, sizeof name);
+        reg_name(c->arch, reg, name, sizeof name);
     tl_text_printf(&t, "%s%s%s", name, *name ? " " : "", what);
     if (missing)
         tl_text_printf(&t, " %d wait state%s too early", missing, missing == 1 ? "" : "s");
     if (*how)
         tl_text_printf(&t, " %s", how);
     tl_text_printf(&t, " 0x%x: ", c->offset[from]);
-    isa_print(c->arch, true, &c->inst[from], &t);
+    isa_print(c->arch, c->wave64, &c->inst[from], &t);
     tl_text_printf(&t, "; at 0x%x: ", c->offset[at]);
-    isa_print(c->arch, true, &c->inst[at], &t);
+    isa_print(c->arch, c->wave64, &c->inst[at], &t);
     if (t.failed)
         return false;
     IsaFault f = {kind, at, from, t.data};
@@ -134,7 +136,8 @@ isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
 uint32_t
 isa_checks_of(IsaArch arch)
 {
-    return (arch <= ISA_GFX950 ? ISA_CHECK_ALL : ISA_CHECK_WAIT | ISA_CHECK_BARRIER) | ISA_CHECK_EXEC;
+    (void)arch;
+    return ISA_CHECK_ALL | ISA_CHECK_EXEC;
 }
 
 bool
@@ -147,7 +150,7 @@ isa_check(const IsaCode *c, uint32_t which, IsaFaults *out)
         return true;
     if ((which & (ISA_CHECK_WAIT | ISA_CHECK_BARRIER)) && !isa_check_waits(&w))
         return false;
-    if ((which & ISA_CHECK_HAZARD) && !isa_check_hazards(&w))
+    if ((which & ISA_CHECK_HAZARD) && !(c->arch <= ISA_GFX950 ? isa_check_hazards(&w) : isa_check_rdna(&w)))
         return false;
     return !(which & ISA_CHECK_EXEC) || isa_check_exec(&w);
 }

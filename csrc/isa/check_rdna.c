@@ -1,0 +1,289 @@
+/* check_rdna.c - what gfx11 and gfx12 do not interlock, on finished code: the rows of hazard_rdna.h as a
+ * forward dataflow. For each vector register how many instructions are still missing after a transcendental
+ * write, a matrix result or a write near a change of EXEC; for each scalar whether a vector instruction has
+ * read it and which writes since then no wait covers.
+ */
+#include <stdio.h>
+#include "isa/check_int.h"
+#include "isa/hazard_rdna.h"
+
+enum { NV = 256, NS = 128, FRESH = 8, READ_BY_VALU = 1, BY_SALU = 2, BY_VALU = 4, VCC = 106 };
+
+typedef struct VState {
+    uint8_t valus, trans; /* instructions that a transcendental result still lacks */
+    uint8_t wmma;         /* the same of a matrix result */
+    uint8_t near;         /* FRESH less the vector instructions since the last write; 0: long ago */
+    uint8_t across;       /* EXEC was written by a scalar instruction since */
+    uint32_t from;
+} VState;
+
+typedef struct RdnaState {
+    VState v[NV];
+    uint8_t s[NS]; /* READ_BY_VALU is kept for both registers of a pair */
+    uint8_t cmpx;
+    uint32_t salu_from[NS], valu_from[NS], cmpx_from;
+} RdnaState;
+
+static bool
+raise(uint8_t *a, uint8_t b)
+{
+    if (b <= *a)
+        return false;
+    *a = b;
+    return true;
+}
+
+static bool
+join(void *into, const void *from)
+{
+    RdnaState *a = into;
+    const RdnaState *b = from;
+    bool changed = false;
+    for (uint32_t r = 0; r < NV; r++) {
+        VState *x = &a->v[r];
+        const VState *y = &b->v[r];
+        bool had = x->valus | x->wmma | x->near;
+        bool more = raise(&x->valus, y->valus) | raise(&x->trans, y->trans) | raise(&x->wmma, y->wmma) |
+                    raise(&x->near, y->near) | raise(&x->across, y->across);
+        if (more && !had)
+            x->from = y->from;
+        changed |= more;
+    }
+    for (uint32_t s = 0; s < NS; s++) {
+        uint8_t more = b->s[s] & (uint8_t)~a->s[s];
+        if (more & BY_SALU)
+            a->salu_from[s] = b->salu_from[s];
+        if (more & BY_VALU)
+            a->valu_from[s] = b->valu_from[s];
+        a->s[s] |= more;
+        changed |= more != 0;
+    }
+    if (b->cmpx && !a->cmpx) {
+        a->cmpx = 1;
+        a->cmpx_from = b->cmpx_from;
+        changed = true;
+    }
+    return changed;
+}
+
+static bool
+report(IsaWalk *w, uint32_t i, uint32_t from, uint32_t reg, IsaRdnaRow row)
+{
+    char what[256];
+    const IsaRdnaRowInfo *info = isa_rdna_row(row);
+    snprintf(what, sizeof what, "is %s; it needs %s; written by", info->what, info->fix);
+    return isa_fault(w, ISA_FAULT_HAZARD, i, from, reg, what, "", 0);
+}
+
+/* ---- consumers
+ * ----------------------------------------------------------------------------------------------------- */
+
+static bool
+check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
+{
+    const IsaInst *in = &w->c->inst[i];
+    bool sparse = !strncmp(isa_op_info(in->op)->name, "v_swmmac", 8), across = false;
+    uint32_t near = 0; /* of what was written on this side of the change of EXEC */
+    for (uint32_t q = 0; q < in->nopnds; q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        if (o->kind != ISA_OPND_VGPR || !(o->flags & ISA_READ))
+            continue;
+        for (uint32_t r = o->reg; r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV); r++) {
+            const VState *v = &s->v[r];
+            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans)
+                return report(w, i, v->from, r, ISA_RH_TRANS);
+            if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)))
+                return report(w, i, v->from, r, ISA_RH_WMMA);
+            if (v->near && !v->across)
+                near = TL_MAX(near, v->near);
+        }
+    }
+    for (uint32_t q = 0; (rows >> ISA_RH_FORWARD & 1) && near >= FRESH - ISA_FORWARD_BEHIND && q < in->nopnds;
+         q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        for (uint32_t r = o->reg; !across && o->kind == ISA_OPND_VGPR && (o->flags & ISA_READ) &&
+                                  r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV);
+             r++)
+            if (s->v[r].near && s->v[r].across && near - s->v[r].near <= ISA_FORWARD_BETWEEN + 1) {
+                across = true;
+                if (!report(w, i, s->v[r].from, r, ISA_RH_FORWARD))
+                    return false;
+            }
+    }
+    return true;
+}
+
+static bool
+check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
+{
+    const IsaInst *in = &w->c->inst[i];
+    bool gfx11 = rows >> ISA_RH_MASK_SALU & 1;
+    for (uint32_t q = 0; q < in->nopnds; q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        if (o->kind != ISA_OPND_SGPR || !(o->flags & ISA_READ))
+            continue;
+        for (uint32_t r = o->reg; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r++) {
+            if (s->s[r] & BY_SALU)
+                return report(w, i, s->salu_from[r], ISA_REG_S + r,
+                              gfx11 ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU);
+            if ((s->s[r] & BY_VALU) && (gfx11 || k->valu))
+                return report(w, i, s->valu_from[r], ISA_REG_S + r,
+                              gfx11 ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
+        }
+    }
+    return true;
+}
+
+/* ---- producers
+ * ----------------------------------------------------------------------------------------------------- */
+
+static void
+carry_out_wait(RdnaState *s, const IsaRdnaKind *k)
+{
+    for (uint32_t r = 0; r < NS; r++) {
+        bool vcc = r == VCC || r == VCC + 1;
+        if (!k->sa_sdst)
+            s->s[r] &= (uint8_t)~BY_SALU;
+        if (vcc ? !k->va_vcc : !k->va_sdst)
+            s->s[r] &= (uint8_t)~BY_VALU;
+    }
+    for (uint32_t r = 0; r < NV; r++) { /* at most va_vdst of the last vector instructions are left */
+        VState *v = &s->v[r];
+        if (v->valus && 6 - v->valus >= k->va_vdst)
+            v->valus = v->trans = 0;
+        if (v->near && (uint32_t)FRESH - v->near >= k->va_vdst)
+            v->near = v->across = 0;
+    }
+}
+
+static void
+count_valu(RdnaState *s, const IsaRdnaKind *k)
+{
+    for (uint32_t r = 0; r < NV; r++) {
+        VState *v = &s->v[r];
+        v->wmma = 0;
+        v->near -= v->near != 0;
+        if (!v->near)
+            v->across = 0;
+        v->valus -= v->valus != 0;
+        if (k->trans)
+            v->trans -= v->trans != 0;
+        if (!v->valus || !v->trans)
+            v->valus = v->trans = 0;
+    }
+    if (!k->nop)
+        s->cmpx = 0;
+}
+
+static void
+mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
+{
+    for (uint32_t q = 0; q < in->nopnds; q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        uint32_t end = o->reg + (uint32_t)o->nregs;
+        if (!(o->flags & ISA_WRITE))
+            continue;
+        if (o->kind == ISA_OPND_VGPR)
+            for (uint32_t r = o->reg; r < TL_MIN(end, (uint32_t)NV); r++) {
+                const IsaRdnaRowInfo *t = isa_rdna_row(ISA_RH_TRANS);
+                bool trans = k->trans && (rows >> ISA_RH_TRANS & 1);
+                s->v[r] = (VState){.valus = trans ? t->valus : 0,
+                                   .trans = trans ? t->trans : 0,
+                                   .wmma = k->wmma,
+                                   .near = k->valu && (rows >> ISA_RH_FORWARD & 1) ? FRESH : 0,
+                                   .from = i};
+            }
+        if (o->kind != ISA_OPND_SGPR)
+            continue;
+        for (uint32_t r = o->reg; r < end && isa_rdna_scalar(r); r++) {
+            if (k->valu && (s->s[r] & READ_BY_VALU)) {
+                s->s[r] |= BY_VALU;
+                s->valu_from[r] = i;
+            } else if (k->salu && (s->s[r] & READ_BY_VALU)) {
+                s->s[r] |= BY_SALU;
+                s->salu_from[r] = i;
+            } else if (!k->valu && !k->salu) {
+                s->s[r] &= READ_BY_VALU;
+            }
+        }
+        if (k->salu && o->reg == 126)
+            for (uint32_t r = 0; r < NV; r++)
+                s->v[r].across |= s->v[r].near != 0;
+    }
+}
+
+/* On gfx12 any other unit that reads what a vector instruction wrote waits for those writes. */
+static void
+wait_by_reading(RdnaState *s, const IsaInst *in)
+{
+    bool plain = false, vcc = false;
+    for (uint32_t q = 0; q < in->nopnds; q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        for (uint32_t r = o->reg; o->kind == ISA_OPND_SGPR && (o->flags & ISA_READ) &&
+                                  r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r);
+             r++)
+            if (s->s[r] & BY_VALU)
+                *(r == VCC || r == VCC + 1 ? &vcc : &plain) = true;
+    }
+    for (uint32_t r = 0; (plain | vcc) && r < NS; r++)
+        if (r == VCC || r == VCC + 1 ? vcc : plain)
+            s->s[r] &= (uint8_t)~BY_VALU;
+}
+
+static void
+mark_reads(RdnaState *s, const IsaInst *in, uint32_t rows, const IsaRdnaKind *k)
+{
+    bool masks = rows >> ISA_RH_MASK_SALU & 1, all = rows >> ISA_RH_SGPR_SALU & 1;
+    for (uint32_t q = 0; k->valu && (masks || all) && q < in->nopnds; q++) {
+        const IsaOpnd *o = &in->opnd[q];
+        if (o->kind != ISA_OPND_SGPR || !(o->flags & ISA_READ) || (masks && (int32_t)q != k->mask))
+            continue;
+        for (uint32_t r = o->reg & ~1u; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r += 2) {
+            s->s[r] |= READ_BY_VALU;
+            s->s[r + 1] |= READ_BY_VALU;
+        }
+    }
+}
+
+static bool
+step(IsaWalk *w, void *state, uint32_t i)
+{
+    RdnaState *s = state;
+    const IsaInst *in = &w->c->inst[i];
+    uint32_t rows = isa_rdna_rows(w->c->arch, w->c->wave64);
+    IsaRdnaKind k = isa_rdna_kind(w->c->arch, in);
+    if (k.waits) {
+        carry_out_wait(s, &k);
+        return true;
+    }
+    if (w->report && k.valu && !check_vector(w, s, rows, i, &k))
+        return false;
+    if (w->report && (k.valu || k.salu) && !check_scalars(w, s, rows, i, &k))
+        return false;
+    if (w->report && k.permlane && s->cmpx && !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
+        return false;
+    if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
+        memset(s, 0, sizeof *s);
+        return true;
+    }
+    if (k.mem) /* it waits for the vector instructions before it */
+        for (uint32_t r = 0; r < NV; r++)
+            s->v[r].valus = s->v[r].trans = s->v[r].near = s->v[r].across = 0;
+    if (k.valu)
+        count_valu(s, &k);
+    if (!k.valu && (rows >> ISA_RH_SGPR_VALU & 1))
+        wait_by_reading(s, in);
+    mark_reads(s, in, rows, &k);
+    mark_writes(s, in, rows, i, &k);
+    if (k.cmpx) {
+        s->cmpx = 1;
+        s->cmpx_from = i;
+    }
+    return true;
+}
+
+bool
+isa_check_rdna(IsaWalk *w)
+{
+    return isa_walk(w, sizeof(RdnaState), step, join);
+}
