@@ -1,17 +1,19 @@
-/* check_wait.c - are the waits there? A forward dataflow over the blocks: for each register the load that
- * will write it and how many later operations of the same counter were issued at least (the smallest number
- * over all paths). A wait for N covers a load with at least N later ones. gfx9 has one vmcnt for loads and
- * stores, in order; RDNA counts stores apart. lgkmcnt is in order for LDS, out of order as soon as a scalar
- * load is outstanding; gfx12 counts scalar loads apart (kmcnt). A flat load counts in both; it is taken as
- * done when vmcnt covers it, as compilers do when they know that it does not reach LDS.
+/* check_wait.c - are the waits there? A forward dataflow over the blocks: for each register the operation
+ * that will write it and how many later ones of the same counter were issued at least (the smallest number
+ * over all paths). A wait for N covers an operation with at least N later ones. What counts where, in what
+ * order it comes back and what a wait asks is the table of counters.h. A flat load counts in two counters; it
+ * is taken as done when the one of vector memory covers it, as compilers do when they know that it does not
+ * reach LDS.
  */
 #include "isa/check_int.h"
+#include "isa/counters.h"
 
-enum { MAX_AFTER = 63, MAX_LGKM_GFX9 = 15, MAX_DMA = 32, DMA_SEEN = 1, DMA_COVERED = 2 };
+enum { MAX_AFTER = 63, MAX_DMA = 32, DMA_SEEN = 1, DMA_COVERED = 2 };
+enum { VM = ISA_CNT_VM, DS = ISA_CNT_DS, KM = ISA_CNT_KM };
 
-/* Outstanding writes of one register. vm, lgkm: 0 = none, else 1 + the least number of later operations. */
+/* The operation that will write a register: 1 + the least number of later ones of its counter; 0 = none. */
 typedef struct Pend {
-    uint8_t vm, lgkm, smem, flat;
+    uint8_t after, counter, flat;
     uint32_t from;
 } Pend;
 
@@ -19,7 +21,7 @@ typedef struct WaitState {
     Pend reg[ISA_NREGS];
     uint8_t dma_full; /* more loads to LDS than dma[] holds: nothing is said about them */
     uint8_t smem_out; /* a scalar load is outstanding: lgkmcnt(N > 0) tells nothing */
-    uint8_t ds_write; /* an LDS write is outstanding: 1 + least number of later lgkm operations */
+    uint8_t ds_write; /* an LDS write is outstanding: 1 + least number of later ones that count with it */
     uint32_t ds_from;
     struct Dma {       /* loads straight to LDS under way: the most later operations over all paths */
         uint32_t from; /* 1 + instruction; 0 = free */
@@ -33,19 +35,22 @@ least(uint8_t a, uint8_t b)
     return !a ? b : !b ? a : TL_MIN(a, b);
 }
 
+/* Two paths may leave a register to operations of two counters: the one with fewer later ones stays, so that
+ * the merge ends; both are faults when nothing covers them. */
 static bool
 join_pend(Pend *a, const Pend *b)
 {
     Pend old = *a;
-    if (!(b->vm | b->lgkm))
-        return false;
-    if (!(a->vm | a->lgkm))
-        a->from = b->from;
-    a->vm = least(a->vm, b->vm);
-    a->lgkm = least(a->lgkm, b->lgkm);
-    a->smem |= b->smem;
-    a->flat |= b->flat;
-    return old.vm != a->vm || old.lgkm != a->lgkm || old.smem != a->smem || old.flat != a->flat;
+    if (!b->after || (a->after && b->after >= a->after)) {
+        a->flat |= b->after && b->counter == a->counter ? b->flat : 0;
+        return old.flat != a->flat;
+    }
+    *a = *b;
+    if (old.after && old.counter == b->counter) {
+        a->flat |= old.flat;
+        a->from = old.from;
+    }
+    return true;
 }
 
 /* Notes a load to LDS; says whether anything changed. */
@@ -95,87 +100,74 @@ join(void *into, const void *from)
     return changed;
 }
 
-enum { ANY = 1 << 16 }; /* no wait on this counter */
-
-/* Waits until at most vm vector loads, ds LDS operations and km scalar loads are outstanding. Before gfx12,
- * ds and km are one counter. */
-static void
-wait_counts(IsaWalk *w, WaitState *s, uint32_t vm, uint32_t ds, uint32_t km)
+/* Is an operation with so many later ones (less one) of this counter back after a wait for `limit`? */
+static bool
+covers(const IsaWalk *w, const WaitState *s, uint32_t counter, uint32_t after, const uint16_t *limit)
 {
-    bool one = w->c->arch != ISA_GFX1201, tells = ds == 0 || !one || !s->smem_out;
+    if (limit[counter] == 0)
+        return true;
+    if (limit[counter] == ISA_CNT_ANY || !isa_counter_in_order((IsaCounter)counter) ||
+        after <= limit[counter])
+        return false;
+    /* the counter may hold scalar loads too, which come back in any order */
+    return !(isa_counters_joined(w->c->arch, (IsaCounter)counter) & 1u << KM & ~(1u << counter)) ||
+           !s->smem_out;
+}
+
+static void
+carry_out(IsaWalk *w, WaitState *s, const uint16_t *limit)
+{
     for (uint32_t i = 0; i < MAX_DMA; i++)
-        if (s->dma[i].from && s->dma[i].after >= vm) {
+        if (s->dma[i].from && limit[VM] != ISA_CNT_ANY && s->dma[i].after >= limit[VM]) {
             w->covered[s->dma[i].from - 1] |= DMA_COVERED;
             s->dma[i].from = 0;
         }
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
-        if (p->vm && p->vm > vm)
-            p->vm = 0;
-        if (p->lgkm && (p->smem ? km == 0 : ds == 0 || (tells && p->lgkm > ds)))
-            p->lgkm = 0;
-        if (!(p->vm | p->lgkm))
-            p->smem = p->flat = 0;
+        if (p->after && covers(w, s, p->counter, p->after, limit))
+            *p = (Pend){0};
     }
-    if (s->ds_write && tells && s->ds_write > ds)
+    if (s->ds_write && covers(w, s, DS, s->ds_write, limit))
         s->ds_write = 0;
-    if (km == 0)
+    if (limit[KM] == 0)
         s->smem_out = 0;
 }
 
-/* smem: the operation is a scalar load, which on gfx12 has a counter of its own. */
+/* Operations that count in `bits` are issued. */
 static void
-issue(IsaArch arch, WaitState *s, bool vm, bool lgkm, bool smem)
+issue(IsaArch arch, WaitState *s, uint32_t bits)
 {
-    uint32_t most = arch <= ISA_GFX950 ? MAX_LGKM_GFX9 : MAX_AFTER;
-    bool apart = arch == ISA_GFX1201;
+    uint32_t with = 0; /* counters that go up, with those that hardware counts together with them */
+    for (uint32_t c = 0; c < ISA_CNT_COUNT; c++)
+        if (bits >> c & 1)
+            with |= isa_counters_joined(arch, (IsaCounter)c);
     for (uint32_t r = 0; r < ISA_NREGS; r++) {
         Pend *p = &s->reg[r];
+        if (!p->after || !(with >> p->counter & 1))
+            continue;
+        p->after += p->after <= MAX_AFTER;
         /* the issue waits while a counter is at its most, so what is behind that many is complete */
-        if (vm && p->vm && ++p->vm > MAX_AFTER)
-            p->vm = 0;
-        if (lgkm && p->lgkm && p->lgkm <= MAX_AFTER && (!apart || p->smem == smem))
-            p->lgkm++;
-        if (p->lgkm > most && !p->smem && (apart || !s->smem_out))
-            p->lgkm = 0;
+        bool ordered = isa_counter_in_order((IsaCounter)p->counter) &&
+                       !(s->smem_out && isa_counters_joined(arch, (IsaCounter)p->counter) & 1u << KM);
+        if (ordered && p->after > isa_counter_most(arch, (IsaCounter)p->counter))
+            *p = (Pend){0};
     }
-    if (lgkm && s->ds_write && s->ds_write <= MAX_AFTER && !(apart && smem))
+    if ((with >> DS & 1) && s->ds_write && s->ds_write <= MAX_AFTER)
         s->ds_write++;
-    for (uint32_t i = 0; vm && i < MAX_DMA; i++)
+    for (uint32_t i = 0; (with >> VM & 1) && i < MAX_DMA; i++)
         s->dma[i].after += s->dma[i].from && s->dma[i].after <= MAX_AFTER;
-}
-
-/* What an instruction does to the counters. */
-typedef struct Event {
-    bool vm, lgkm, smem, flat;
-} Event;
-
-static Event
-event_of(IsaArch arch, const IsaInst *in, uint32_t cl)
-{
-    bool access = cl & (ISA_C_LOAD | ISA_C_STORE | ISA_C_ATOMIC);
-    if (arch > ISA_GFX950 && (cl & ISA_C_VMEM) && !(cl & ISA_C_LOAD)) /* RDNA counts stores apart */
-        access = (cl & ISA_C_ATOMIC) && (in->glc || in->sc0 || (arch == ISA_GFX1201 && (in->th & 1)));
-    bool smem = (cl & ISA_C_SMEM) || in->op == ISA_OP_s_sendmsg || in->op == ISA_OP_s_sendmsghalt;
-    bool flat = cl & ISA_C_FLAT;
-    return (Event){.vm = (cl & ISA_C_VMEM) && access,
-                   .lgkm = smem || (cl & ISA_C_DS) || flat,
-                   .smem = smem,
-                   .flat = flat};
 }
 
 /* A load may write over the destination of an earlier one that comes back before it by the counter's own
  * order. */
 static bool
-ordered_overwrite(const Pend *p, Event e)
+ordered_overwrite(const Pend *p, uint32_t bits)
 {
-    if (e.flat || p->flat || p->smem || e.smem)
-        return false;
-    return (!p->vm || e.vm) && (!p->lgkm || e.lgkm);
+    return !p->flat && bits == 1u << p->counter && isa_counter_in_order((IsaCounter)p->counter);
 }
 
 static bool
-check_operands(IsaWalk *w, const WaitState *s, uint32_t i, Event e)
+check_operands(IsaWalk *w, const WaitState *s, uint32_t i, uint32_t bits)
 {
     const IsaInst *in = &w->c->inst[i];
     for (uint32_t k = 0; k < in->nopnds; k++) {
@@ -185,9 +177,9 @@ check_operands(IsaWalk *w, const WaitState *s, uint32_t i, Event e)
             continue;
         for (uint32_t r = first; r < first + n; r++) {
             const Pend *p = &s->reg[r];
-            if (!(p->vm | p->lgkm))
+            if (!p->after)
                 continue;
-            if (!(o->flags & ISA_READ) && ordered_overwrite(p, e))
+            if (!(o->flags & ISA_READ) && ordered_overwrite(p, bits))
                 continue;
             if (!isa_fault(w, ISA_FAULT_WAIT, i, p->from, r,
                            o->flags & ISA_READ ? "is read" : "is overwritten", "before the wait for", 0))
@@ -199,52 +191,30 @@ check_operands(IsaWalk *w, const WaitState *s, uint32_t i, Event e)
 }
 
 static void
-mark_results(WaitState *s, const IsaInst *in, uint32_t i, Event e)
+mark_results(WaitState *s, const IsaInst *in, uint32_t i, uint32_t bits)
 {
     for (uint32_t k = 0; k < in->nopnds; k++) {
         const IsaOpnd *o = &in->opnd[k];
         uint32_t first, n;
-        if (!(o->flags & ISA_WRITE) || (o->flags & ISA_IMPLICIT) || !isa_opnd_regs(o, &first, &n))
+        bool scc = o->kind == ISA_OPND_SRC; /* written late by s_barrier_signal_isfirst and s_barrier_leave */
+        if (!(o->flags & ISA_WRITE) || ((o->flags & ISA_IMPLICIT) && !scc) || !isa_opnd_regs(o, &first, &n))
             continue;
         for (uint32_t r = first; r < first + n; r++)
-            s->reg[r] =
-                (Pend){.vm = e.vm, .lgkm = e.lgkm && !e.vm, .smem = e.smem, .flat = e.flat, .from = i};
+            s->reg[r] = (Pend){.after = 1,
+                               .counter = (uint8_t)__builtin_ctz(bits),
+                               .flat = (bits & (bits - 1)) != 0,
+                               .from = i};
     }
 }
 
-/* Carries a wait out; false: the instruction is none. */
+static const uint16_t all_done[ISA_CNT_COUNT]; /* zeros: a wait for everything */
+
+/* Does the instruction arrive at a barrier? */
 static bool
-wait_of(IsaWalk *w, WaitState *s, const IsaInst *in)
+arrives(const IsaInst *in)
 {
-    uint32_t v = in->opnd[0].bits, n = in->nopnds > 1 ? in->opnd[1].bits : v, low = v & 63;
-    switch ((int)in->op) {
-    case ISA_OP_s_waitcnt: {
-        bool rdna = w->c->arch > ISA_GFX950;
-        uint32_t lgkm = rdna ? v >> 4 & 63 : v >> 8 & 15;
-        wait_counts(w, s, rdna ? v >> 10 & 63 : (v & 15) | (v >> 14 & 3) << 4, lgkm, lgkm);
-        return true;
-    }
-    case ISA_OP_s_waitcnt_vmcnt: /* register (null), number */
-        wait_counts(w, s, n & 63, ANY, ANY);
-        return true;
-    case ISA_OP_s_wait_loadcnt:
-        wait_counts(w, s, low, ANY, ANY);
-        return true;
-    case ISA_OP_s_wait_dscnt:
-        wait_counts(w, s, ANY, low, ANY);
-        return true;
-    case ISA_OP_s_wait_kmcnt:
-        wait_counts(w, s, ANY, ANY, low);
-        return true;
-    case ISA_OP_s_wait_loadcnt_dscnt:
-        wait_counts(w, s, v >> 8 & 63, low, ANY);
-        return true;
-    case ISA_OP_s_wait_storecnt_dscnt:
-        wait_counts(w, s, ANY, low, ANY);
-        return true;
-    default:
-        return false;
-    }
+    return in->op == ISA_OP_s_barrier || in->op == ISA_OP_s_barrier_signal ||
+           in->op == ISA_OP_s_barrier_signal_isfirst;
 }
 
 static bool
@@ -252,36 +222,38 @@ step(IsaWalk *w, void *state, uint32_t i)
 {
     WaitState *s = state;
     const IsaInst *in = &w->c->inst[i];
-    uint32_t cl = isa_op_info(in->op)->classes;
-    if (wait_of(w, s, in))
-        return true;
-    Event e = event_of(w->c->arch, in, cl);
-    if (w->report && (w->which & ISA_CHECK_WAIT) && !check_operands(w, s, i, e))
-        return false;
-    if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
-        wait_counts(w, s, 0, 0, 0); /* a callee starts by waiting for everything */
+    IsaArch arch = w->c->arch;
+    uint32_t cl = isa_op_info(in->op)->classes, bits = isa_counters_of(arch, in);
+    uint16_t limit[ISA_CNT_COUNT];
+    if (isa_wait_limits(arch, in, limit)) {
+        carry_out(w, s, limit);
         return true;
     }
-    if ((cl & ISA_C_BARRIER) && !(cl & ISA_C_WAIT) && w->report && (w->which & ISA_CHECK_BARRIER) &&
-        s->ds_write &&
+    if (w->report && (w->which & ISA_CHECK_WAIT) && !check_operands(w, s, i, bits))
+        return false;
+    if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
+        carry_out(w, s, all_done); /* a callee starts by waiting for everything */
+        return true;
+    }
+    if (arrives(in) && w->report && (w->which & ISA_CHECK_BARRIER) && s->ds_write &&
         !isa_fault(w, ISA_FAULT_BARRIER, i, s->ds_from, UINT32_MAX,
                    "the LDS write may be under way at the barrier:", "", 0))
         return false;
-    if (!e.vm && !e.lgkm)
+    if (!bits)
         return true;
-    issue(w->c->arch, s, e.vm, e.lgkm, e.smem);
-    if (e.smem)
+    issue(arch, s, bits);
+    if (bits >> KM & 1)
         s->smem_out = 1;
     if (in->enc == ISA_DS && (cl & (ISA_C_STORE | ISA_C_ATOMIC))) {
         s->ds_write = 1;
         s->ds_from = i;
     }
-    if (e.vm && isa_loads_to_lds(in)) {
+    if ((bits >> VM & 1) && isa_loads_to_lds(in)) {
         w->covered[i] |= DMA_SEEN;
         dma_add(s, i + 1, 0);
     }
     w->covered[w->c->n] |= s->dma_full;
-    mark_results(s, in, i, e);
+    mark_results(s, in, i, bits);
     return true;
 }
 

@@ -70,10 +70,11 @@ uint32_t
 isa_counters_of(IsaArch arch, const IsaInst *in)
 {
     uint32_t cl = isa_op_info(in->op)->classes;
-    if (cl & ISA_C_SMEM)
-        return 1u << ISA_CNT_KM;
+    if (cl & ISA_C_SMEM) /* prefetches are not counted */
+        return strncmp(isa_op_info(in->op)->name, "s_prefetch", 10) ? 1u << ISA_CNT_KM : 0;
     if (in->op == ISA_OP_s_sendmsg || in->op == ISA_OP_s_sendmsghalt || in->op == ISA_OP_s_sendmsg_rtn_b32 ||
-        in->op == ISA_OP_s_sendmsg_rtn_b64)
+        in->op == ISA_OP_s_sendmsg_rtn_b64 || in->op == ISA_OP_s_get_barrier_state ||
+        in->op == ISA_OP_s_barrier_signal_isfirst || in->op == ISA_OP_s_barrier_leave)
         return 1u << ISA_CNT_KM;
     if (cl & ISA_C_DS)
         return 1u << ISA_CNT_DS;
