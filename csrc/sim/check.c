@@ -143,7 +143,7 @@ sim_chk_prepare(SimBuild *b)
                 add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls);
         } else if (o->kind == ISA_OPND_SGPR) {
             uint32_t s = sim_build_sreg(b, o);
-            if (rd && !(o->flags & ISA_IMPLICIT && s == S_EXEC))
+            if (rd && s < S_NULL && !(o->flags & ISA_IMPLICIT && s == S_EXEC))
                 add_range(x->sread, &x->nsread, TL_COUNT(x->sread), s, o->nregs, cls);
             if (wr)
                 add_range(x->swrite, &x->nswrite, TL_COUNT(x->swrite), s, o->nregs, cls);
@@ -155,10 +155,13 @@ sim_chk_prepare(SimBuild *b)
             x->reads_scc |= rd;
             x->writes_scc |= wr;
         } else if (o->kind == ISA_OPND_SRC && o->reg == 251) {
-            add_range(x->sread, &x->nsread, TL_COUNT(x->sread), S_VCC, 2, cls);
+            add_range(x->sread, &x->nsread, TL_COUNT(x->sread), S_VCC, b->code->wave64 ? 2 : 1, cls);
         }
     }
-    sim_chk_hazard_prepare(b);
+    if (b->code->arch <= ISA_GFX950)
+        sim_chk_hazard_prepare(b);
+    else
+        sim_chk_rdna_prepare(b);
 }
 
 /* ---- start of a wave
@@ -424,7 +427,7 @@ sim_chk_before(SimWave *w, const SimRec *r)
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
     if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))
         return false;
-    if (checking(w, SIM_CHECK_HAZARD) && !sim_chk_hazard(w, r))
+    if (checking(w, SIM_CHECK_HAZARD) && !(x->rows ? sim_chk_rdna(w, r, fr) : sim_chk_hazard(w, r)))
         return false;
     if (UNLIKELY(c->nhit) && checking(w, SIM_CHECK_INIT))
         sim_chk_hits(w);
@@ -443,8 +446,12 @@ sim_chk_after(SimWave *w, const SimRec *r)
     mark_pending(w, r, x);
     if (UNLIKELY(c->nhit))
         sim_chk_hits_after(w, r);
-    if (checking(w, SIM_CHECK_HAZARD))
-        sim_chk_hazard_after(w, r);
+    if (checking(w, SIM_CHECK_HAZARD)) {
+        if (x->rows)
+            sim_chk_rdna_after(w, r);
+        else
+            sim_chk_hazard_after(w, r);
+    }
 }
 
 void

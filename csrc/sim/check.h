@@ -16,6 +16,12 @@ void sim_chk_hits(SimWave *w);
 void sim_chk_hits_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_after(SimWave *w, const SimRec *r);
 void sim_chk_hazard_prepare(SimBuild *b);
+/* The same for gfx11 and gfx12; flags: of the registers that it reads. */
+bool sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags);
+void sim_chk_rdna_after(SimWave *w, const SimRec *r);
+void sim_chk_rdna_prepare(SimBuild *b);
+/* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
+void sim_chk_hit(SimChk *c, uint32_t reg, HitHow how);
 
 enum { CB_VM = 1 << ISA_CNT_VM, CB_VS = 1 << ISA_CNT_VS, CB_DS = 1 << ISA_CNT_DS, CB_KM = 1 << ISA_CNT_KM };
 /* Is operation `seq` of a counter complete for sure? */

@@ -91,9 +91,8 @@ sim_chk_hazard_prepare(SimBuild *b)
 /* ---- consumers
  * ------------------------------------------------------------------------------------------------------ */
 
-/* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
-static void
-hit(SimChk *c, uint32_t reg, HitHow how)
+void
+sim_chk_hit(SimChk *c, uint32_t reg, HitHow how)
 {
     for (uint32_t i = 0; i < c->nhit; i++)
         if (c->hit[i].reg == reg) { /* the later kinds count for more */
@@ -224,7 +223,7 @@ check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t 
     char name[16];
     uint32_t pc = c->wpc[row];
     c->vprod[row] = HZ_NONE; /* once */
-    hit(c, row, HIT_READ);
+    sim_chk_hit(c, row, HIT_READ);
     return short_by(w, r, sim_row_name(row, name), why, since, need, pc);
 }
 
@@ -240,7 +239,7 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
             need = 3;
         if (since < need) {
             c->vprod[row] = HZ_NONE;
-            hit(c, row, HIT_LOST);
+            sim_chk_hit(c, row, HIT_LOST);
             return short_by(w, r, sim_row_name(row, name),
                             prod == HZ_DOT ? "overwritten after a dot product wrote it" : use_text(USE_WAW),
                             since, need, c->wpc[row]);
@@ -308,7 +307,7 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
             }
             if (since < need) {
                 c->stime[s] = c->now - 100;
-                hit(c, HIT_SCALAR + s, HIT_READ);
+                sim_chk_hit(c, HIT_SCALAR + s, HIT_READ);
                 return short_by(w, r, sim_sreg_name(s, name), why, since, need, c->swpc[s]);
             }
         }
@@ -340,14 +339,14 @@ sim_chk_hazard(SimWave *w, const SimRec *r)
                                                                     : x->is_dpp                      ? 5
                                                                                                      : 0;
         if (since < need) {
-            hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
-            hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);
+            sim_chk_hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
+            sim_chk_hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);
             if (!short_by(w, r, "exec", "a vector instruction wrote it", since, need, c->exec_pc))
                 return false;
         }
     }
     if (x->needs_m0 && states_since(c, c->m0_time) < 1) {
-        hit(c, HIT_SCALAR + S_M0, HIT_READ);
+        sim_chk_hit(c, HIT_SCALAR + S_M0, HIT_READ);
         if (!short_by(w, r, "m0", "read right after a scalar instruction wrote it", 0, 1, c->m0_pc))
             return false;
     }

@@ -15,6 +15,21 @@ sink(SimWave *w, const SimRec *r, uint64_t lanes, const char *reg, const char *w
                      reg, what);
 }
 
+/* A lane mask is one scalar in waves of 32. */
+static uint8_t
+mask_regs(const SimWave *w)
+{
+    return w->lane_mask == ~UINT64_C(0) ? 2 : 1;
+}
+
+static void
+set_mask_sp(SimWave *w, uint32_t s, uint64_t p)
+{
+    set_sp(w->chk, s, (uint32_t)p);
+    if (mask_regs(w) == 2)
+        set_sp(w->chk, s + 1, (uint32_t)(p >> 32));
+}
+
 static uint32_t
 scalar_poison(const SimChk *c, const SimRange *g)
 {
@@ -78,7 +93,7 @@ static bool
 sinks(SimWave *w, const SimRec *r, const SimExt *x)
 {
     SimChk *c = w->chk;
-    SimRange vcc = {S_VCC, 2, 7};
+    SimRange vcc = {S_VCC, mask_regs(w), 7};
     switch (x->kind) {
     case CK_BRANCH:
         if ((x->use & CU_SCC) && c->scc_p) {
@@ -227,16 +242,14 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     }
     case POI_MASK: {
         uint64_t p = any & exec;
-        set_sp(c, r->dst2, (uint32_t)p);
-        set_sp(c, r->dst2 + 1u, (uint32_t)(p >> 32));
+        set_mask_sp(w, r->dst2, p);
         return;
     }
     case POI_CARRY:
         any |= (r->fl & RF_CIN) ? sel : 0;
         if (r->fl & RF_COUT) {
             uint64_t p = any & exec;
-            set_sp(c, r->dst2, (uint32_t)p);
-            set_sp(c, r->dst2 + 1u, (uint32_t)(p >> 32));
+            set_mask_sp(w, r->dst2, p);
         }
         break;
     default:
@@ -529,7 +542,7 @@ sim_chk_poison(SimWave *w, const SimRec *r)
         break;
     }
     if (x->kind == CK_VALU && (r->fl & RF_CMPX) && x->poison == POI_MASK) {
-        SimRange d = {r->dst2, 2, 7};
+        SimRange d = {r->dst2, mask_regs(w), 7};
         return sink_scalar(w, r, &d, "EXEC");
     }
     return true;

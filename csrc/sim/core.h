@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "isa/counters.h"
+#include "isa/hazard_rdna.h"
 #include "sim/exec.h"
 
 enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
@@ -111,6 +112,8 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t counters;             /* IsaCounter bits it counts in */
     uint8_t scope, maybe;         /* isa/coherence.h */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
+    uint16_t rows;                /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
+    IsaRdnaKind rk;               /* mask: the scalar itself */
     const void *mfma;
     SimBody plain_body; /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;
@@ -314,6 +317,10 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
         uint64_t poison;
     } hit[64];
     uint32_t nhit;
+    /* gfx11, gfx12 (now: vector instructions so far): transcendental ones so far, how far the vector ones are
+     * complete, where EXEC was written last by a scalar one */
+    uint32_t ntrans, valu_done, exec_salu;
+    bool cmpx; /* v_cmpx came last */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
@@ -541,8 +548,8 @@ bool sim_build_salu_float(SimBuild *b); /* scalar floats of gfx12 */
 bool sim_build_flow(SimBuild *b);       /* SOPP, jumps, hardware registers */
 void sim_build_flow_operands(SimBuild *b);
 bool sim_build_barrier(SimBuild *b); /* split barriers */
-/* Split barriers between slices: at the start of a workgroup; when a wave ended; completes what is complete and
- * lets waves go on; reports a group in which nothing can run. */
+/* Split barriers between slices: at the start of a workgroup; when a wave ended; completes what is complete
+ * and lets waves go on; reports a group in which nothing can run. */
 void sim_barrier_reset(SimGroup *g);
 void sim_barrier_wave_end(SimWave *w);
 void sim_barrier_update(SimGroup *g);

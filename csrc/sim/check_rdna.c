@@ -1,0 +1,234 @@
+/* check_rdna.c - what gfx11 and gfx12 do not interlock (check "hazard"): the rows of isa/hazard_rdna.h as
+ * they come up in a run. now counts vector instructions; a register keeps the number of its last write, a
+ * scalar whether a vector instruction has read it and which writes since then no wait covers (SF_*).
+ */
+#include "sim/check.h"
+
+enum { SF_READ = 32, SF_SALU = 64, SF_VALU = 128 }; /* of sflag, beside VF_* */
+
+void
+sim_chk_rdna_prepare(SimBuild *b)
+{
+    SimExt *x = b->x;
+    x->rows = (uint16_t)isa_rdna_rows(b->code->arch, b->code->wave64);
+    x->rk = isa_rdna_kind(b->code->arch, b->in);
+    x->haz = x->rk.wmma ? HZ_XDL : x->rk.trans ? HZ_TRANS : x->rk.valu ? HZ_VALU : HZ_NONE;
+    if (x->rk.mask >= 0)
+        x->rk.mask = (int8_t)sim_build_sreg(b, &b->in->opnd[x->rk.mask]);
+}
+
+/* ---- consumers
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+lacks(SimWave *w, const SimRec *r, IsaRdnaRow row, const char *reg, uint32_t pc)
+{
+    const IsaRdnaRowInfo *info = isa_rdna_row(row);
+    return sim_fault(w, r, SIM_CHECK_HAZARD, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)pc * 4,
+                     "%s: %s; it needs %s", reg, info->what, info->fix);
+}
+
+/* May the result of the last vector instruction that wrote the row be under way? */
+static bool
+under_way(const SimChk *c, uint32_t row)
+{
+    return (int32_t)(c->vtime[row] - c->valu_done) > 0;
+}
+
+static bool
+check_row(SimWave *w, const SimRec *r, const SimRange *g, uint32_t row)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    uint32_t between = c->now - c->vtime[row];
+    IsaRdnaRow id;
+    if (c->vprod[row] == HZ_TRANS) {
+        const IsaRdnaRowInfo *t = isa_rdna_row(ISA_RH_TRANS);
+        id = ISA_RH_TRANS;
+        if (between >= t->valus || c->ntrans - c->ctime[row] >= t->trans || !under_way(c, row)) {
+            c->vflag[row] &= (uint8_t)~VF_PROD;
+            return true;
+        }
+    } else {
+        id = ISA_RH_WMMA;
+        if (between) {
+            c->vflag[row] &= (uint8_t)~VF_PROD;
+            return true;
+        }
+        bool sparse = x->in.opnd[0].flags & ISA_READ; /* its third operand is the index */
+        if (!x->rk.wmma || g->cls == 7 || (g->cls == 2 && !sparse))
+            return true;
+    }
+    char name[16];
+    c->vflag[row] &= (uint8_t)~VF_PROD; /* once */
+    sim_chk_hit(c, row, HIT_READ);
+    return lacks(w, r, id, sim_row_name(row, name), c->wpc[row]);
+}
+
+/* Waves of 64 on gfx11: one source written before a scalar write of EXEC, another one behind it, both lately.
+ */
+static bool
+check_forward(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    uint32_t behind = UINT32_MAX; /* instructions since the youngest source of this side */
+    for (uint32_t i = 0; i < x->nvread; i++)
+        for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n; row++)
+            if (under_way(c, row) && (int32_t)(c->vtime[row] - c->exec_salu) > 0)
+                behind = TL_MIN(behind, c->now - c->vtime[row]);
+    if (behind > ISA_FORWARD_BEHIND)
+        return true;
+    for (uint32_t i = 0; i < x->nvread; i++)
+        for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n; row++) {
+            char name[16];
+            if (!under_way(c, row) || (int32_t)(c->vtime[row] - c->exec_salu) > 0 ||
+                c->now - c->vtime[row] - behind > ISA_FORWARD_BETWEEN + 1)
+                continue;
+            sim_chk_hit(c, row, HIT_READ);
+            return lacks(w, r, ISA_RH_FORWARD, sim_row_name(row, name), c->wpc[row]);
+        }
+    return true;
+}
+
+static bool
+check_scalar(SimWave *w, const SimRec *r, uint32_t s)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    bool masks = x->rows >> ISA_RH_MASK_SALU & 1, salu = c->sflag[s] & SF_SALU;
+    char name[16];
+    IsaRdnaRow id =
+        salu ? (masks ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU) : (masks ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
+    if (!salu && (!(c->sflag[s] & SF_VALU) || (!masks && !x->rk.valu)))
+        return true;
+    c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
+    sim_chk_hit(c, HIT_SCALAR | s, HIT_READ);
+    return lacks(w, r, id, sim_sreg_name(s, name), c->swpc[s]);
+}
+
+bool
+sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    const IsaRdnaKind *k = &x->rk;
+    if (k->valu && (flags & VF_PROD))
+        for (uint32_t i = 0; i < x->nvread; i++)
+            for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n; row++)
+                if ((c->vflag[row] & VF_PROD) && !check_row(w, r, &x->vread[i], row))
+                    return false;
+    if ((k->valu || k->salu) && (flags & (SF_SALU | SF_VALU)))
+        for (uint32_t i = 0; i < x->nsread; i++)
+            for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n; s++)
+                if ((c->sflag[s] & (SF_SALU | SF_VALU)) && !check_scalar(w, r, s))
+                    return false;
+    if (k->permlane && c->cmpx) {
+        c->cmpx = false;
+        sim_chk_hit(c, r->dst, HIT_RESULT);
+        if (!lacks(w, r, ISA_RH_PERMLANE, "exec", c->exec_pc))
+            return false;
+    }
+    return !k->valu || !(x->rows >> ISA_RH_FORWARD & 1) || check_forward(w, r);
+}
+
+/* ---- producers
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static void
+clear_scalars(SimChk *c, uint8_t plain, uint8_t vcc)
+{
+    for (uint32_t s = 0; s < S_M0; s++)
+        c->sflag[s] &= (uint8_t)~(s == S_VCC || s == S_VCC + 1 ? vcc : plain);
+}
+
+static void
+carry_out_wait(SimChk *c, const IsaRdnaKind *k)
+{
+    uint8_t salu = k->sa_sdst ? 0 : SF_SALU;
+    if (!k->sa_sdst || !k->va_sdst || !k->va_vcc)
+        clear_scalars(c, salu | (k->va_sdst ? 0 : SF_VALU), salu | (k->va_vcc ? 0 : SF_VALU));
+    if (k->va_vdst < 15 && (int32_t)(c->now - k->va_vdst - c->valu_done) > 0)
+        c->valu_done = c->now - k->va_vdst;
+}
+
+static void
+mark_scalar_reads(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    bool masks = x->rows >> ISA_RH_MASK_SALU & 1, all = x->rows >> ISA_RH_SGPR_SALU & 1, any = false;
+    for (uint32_t i = 0; (masks || all) && i < x->nsread; i++)
+        for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n && s < S_M0;
+             s++) {
+            if (!x->rk.valu)
+                any |= c->sflag[s] & SF_VALU;
+            else if (all || (x->rk.mask >= 0 && s - (uint32_t)x->rk.mask < 2)) {
+                c->sflag[s & ~1u] |= SF_READ;
+                c->sflag[s | 1u] |= SF_READ;
+            }
+        }
+    if (!any || !all)
+        return; /* on gfx12 any other unit that reads what a vector instruction wrote waits for those writes
+                 */
+    bool vcc = false, plain = false;
+    for (uint32_t i = 0; i < x->nsread; i++)
+        for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n && s < S_M0; s++)
+            if (c->sflag[s] & SF_VALU)
+                *(s == S_VCC || s == S_VCC + 1 ? &vcc : &plain) = true;
+    clear_scalars(c, plain ? SF_VALU : 0, vcc ? SF_VALU : 0);
+}
+
+static void
+mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
+{
+    bool late = x->counters; /* comes with a counter */
+    for (uint32_t i = 0; i < x->nswrite; i++)
+        for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n && s < S_M0;
+             s++) {
+            if (late || !(x->rk.valu || x->rk.salu)) {
+                c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
+            } else if (c->sflag[s] & SF_READ) {
+                c->sflag[s] |= x->rk.valu ? SF_VALU : SF_SALU;
+                c->swpc[s] = pc;
+            }
+        }
+}
+
+void
+sim_chk_rdna_after(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    const IsaRdnaKind *k = &x->rk;
+    if (k->waits) {
+        carry_out_wait(c, k);
+        return;
+    }
+    if (k->mem)
+        c->valu_done = c->now; /* it waits for the vector instructions before it */
+    if (k->valu) {
+        c->now++;
+        c->ntrans += k->trans;
+        if (!k->nop)
+            c->cmpx = k->cmpx;
+        if (k->cmpx)
+            c->exec_pc = r->at;
+    }
+    bool owed = (k->trans && (x->rows >> ISA_RH_TRANS & 1)) || k->wmma;
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
+            c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_PROD) | (owed ? VF_PROD : 0));
+            c->vprod[row] = x->haz;
+            c->vtime[row] = k->valu ? c->now : c->valu_done;
+            c->ctime[row] = c->ntrans;
+            c->wpc[row] = r->at;
+        }
+    if (x->nsread)
+        mark_scalar_reads(w, r);
+    if (x->nswrite)
+        mark_scalar_writes(c, x, r->at);
+    if (k->salu && x->writes_exec)
+        c->exec_salu = c->now;
+}
