@@ -254,8 +254,8 @@ init_sgprs(SimGroup *g, SimWave *w)
     for (uint32_t d = 0; d < 3; d++)
         if ((in->rsrc2 >> (7 + d)) & 1)
             s = put_s32(w, s, g->wg[d]);
-    if ((in->rsrc2 >> 10) & 1)
-        s = put_s32(w, s, w->index);
+    if ((in->rsrc2 >> 10) & 1) /* workgroup info: first wave; waves in the workgroup */
+        s = put_s32(w, s, (uint32_t)(w->index == 0) << 31 | (g->nwaves & 63));
     if (in->rsrc2 & 1 &&
         in->arch < ISA_GFX942) /* scratch offset of the wave; later chips know it by themselves */
         put_s32(w, s, 0);

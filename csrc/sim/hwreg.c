@@ -150,7 +150,7 @@ set_mode(SimWave *w, const SimRec *r, uint32_t mode)
 uint32_t
 sim_mode_class(uint32_t mode)
 {
-    return (mode & 0xff) == 0xf0 ? MODE_PLAIN : MODE_ODD;
+    return (mode & 0x8000ff) == 0xf0 ? MODE_PLAIN : MODE_ODD; /* fp16_ovfl is odd, too */
 }
 
 /* MODE at the start of a wave: round and denorm modes, fp16_ovfl; dx10_clamp and ieee, which gfx12 no longer

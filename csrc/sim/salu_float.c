@@ -95,6 +95,13 @@ body_float(SimWave *w, const SimRec *r)
         o &= 0xffff;
     if (!((mode >> (out16 ? 7 : 5)) & 1) && r->fl) /* r->fl: the result is a float */
         o = !out16 ? flush32(o) : flush16(o & 0xffff) | (o >> 16 ? flush16(o >> 16) << 16 : 0);
+    if (out16 && (mode >> 23 & 1) && r->fn != w->code->host->kern[K_v_cvt_pkrtz_f16_f32] &&
+        (o & 0x7fff) == 0x7c00) {
+        bool was = false; /* an infinity that was there before stays one */
+        for (uint32_t i = 0; i < 3; i++)
+            was |= in16 ? (v[i] & 0x7fff) == 0x7c00 : (v[i] & 0x7fffffff) == 0x7f800000;
+        o -= !was;
+    }
     w->s[r->dst] = o;
     return NEXT(r);
 }

@@ -220,6 +220,12 @@ tlsim_kernel_info(const SimKernel *k, TlsimKernelInfo *out)
     memcpy(out->reqd_workgroup_size, k->reqd_workgroup_size, sizeof out->reqd_workgroup_size);
 }
 
+uint32_t
+tlsim_occupancy(SimDevice *dev, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds)
+{
+    return sim_occupancy(dev, k, threads, dynamic_lds);
+}
+
 bool
 tlsim_kernel_arg(const SimKernel *k, uint32_t i, TlsimArg *out)
 {

@@ -56,6 +56,8 @@ TL_API uint32_t tlsim_kernel_count(const SimImage *im);
 TL_API SimKernel *tlsim_kernel_at(SimImage *im, uint32_t i);
 TL_API const char *tlsim_kernel_name(const SimKernel *k);
 TL_API void tlsim_kernel_info(const SimKernel *k, TlsimKernelInfo *out);
+/* Workgroups of so many threads that fit one CU (CDNA) or WGP (RDNA). */
+TL_API uint32_t tlsim_occupancy(SimDevice *dev, const SimKernel *k, uint32_t threads, uint32_t dynamic_lds);
 TL_API bool tlsim_kernel_arg(const SimKernel *k, uint32_t i, TlsimArg *out);
 /* One instruction of the kernel's code object, `pc` bytes from the entry: text, mnemonic, source line ("" and
  * 0: unknown). Returns its size in bytes, 0 when pc lies outside; *known is false for an encoding that is not

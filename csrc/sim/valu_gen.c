@@ -398,6 +398,32 @@ flush_rows(uint8_t t, uint32_t *v)
     }
 }
 
+static bool
+is_inf(uint8_t t, uint32_t v, bool high)
+{
+    return t == KT_F32    ? (v & 0x7fffffff) == 0x7f800000
+           : t == KT_F16  ? (v & 0x7fff) == 0x7c00
+           : t == KT_PF16 ? ((high ? v >> 16 : v) & 0x7fff) == 0x7c00
+                          : false;
+}
+
+/* MODE.FP16_OVFL: a half that overflowed is the largest number; infinities that were there before stay. */
+static void
+clamp_overflow(const SimOpDesc *desc, uint32_t *d, uint32_t t[3][128])
+{
+    bool pair = desc->dt == KT_PF16;
+    EACH(i)
+    for (uint32_t h = 0; h <= pair; h++) {
+        if (((d[i] >> (16 * h)) & 0x7fff) != 0x7c00)
+            continue;
+        bool was = (desc->flags & OPF_TRANS) && !(t[0][i] & 0x7fff); /* 1 / 0 */
+        for (uint32_t k = 0; k < desc->nsrc; k++)
+            was |= is_inf(desc->t[k], t[k][i], h);
+        if (!was)
+            d[i] -= 1u << (16 * h);
+    }
+}
+
 /* ---- the wrapper
  * -------------------------------------------------------------------------------------------------- */
 
@@ -425,6 +451,8 @@ run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x
     uint32_t dden = row_is_float(desc->dt, true) ? den32 : den64;
     if (!(dden & 2))
         flush_rows(desc->dt, d);
+    if ((w->mode >> 23 & 1) && (desc->dt == KT_F16 || desc->dt == KT_PF16))
+        clamp_overflow(desc, d, t);
 }
 
 /* Sources, modifiers, kernel: the result before its own modifiers, carry and mask in k; lanes that may be

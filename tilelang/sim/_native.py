@@ -142,6 +142,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_kernel_at": (_P, _P, _U32),
     "tlsim_kernel_name": (_STR, _P),
     "tlsim_kernel_info": (None, _P, C.POINTER(KernelInfo)),
+    "tlsim_occupancy": (_U32, _P, _P, _U32, _U32),
     "tlsim_kernel_arg": (C.c_bool, _P, _U32, C.POINTER(Arg)),
     "tlsim_disassemble": (
         (_U32, _P, C.c_int64, _STR, _SIZE, _STR, _SIZE, _STR, _SIZE, C.POINTER(_U32), C.POINTER(C.c_bool))
