@@ -178,7 +178,7 @@ sim_chk_reset(SimWave *w)
     if (!checking(w, SIM_CHECK_INIT))
         return;
     for (uint32_t r = 0; r < ROWS; r++)
-        set_vp(c, r, r ? ~UINT64_C(0) : 0);
+        set_vp(c, r, r ? w->lane_mask : 0);
     for (uint32_t s = 0; s < SREGS; s++)
         set_sp(c, s, s >= 108 && s < 124 ? 0 : ~0u); /* trap registers count as set */
     set_sp(c, S_EXEC, 0);

@@ -198,6 +198,8 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
     }
     switch (k) {
     case K_v_mad_u64_u32:
+    case K_v_mad_co_u64_u32:
+    case K_v_mad_co_i64_i32:
     case K_v_mad_i64_i32:
     case K_v_lshl_add_u64:
     case K_v_lshlrev_b64:
@@ -362,6 +364,12 @@ mfma_poison(SimWave *w, const SimRec *r, const SimExt *x)
         pb |= c->vp[r->src[1].idx + k];
     if (m->sparse)
         pi = source_poison(w, r->src[2], 1);
+    if (x->rk.wmma) { /* gfx11 reads the lowest 16 lanes of A and B */
+        uint64_t read = w->code->arch == ISA_GFX1100 ? 0xffff : w->lane_mask;
+        pa &= read;
+        pb &= read;
+        pi &= read;
+    }
     for (uint32_t k = 0; k < m->nd && k < 32; k++) {
         SimSrc s = r->src[2];
         pc[k] = m->sparse ? c->vp[r->dst + k] : s.kind == SRC_V ? c->vp[s.idx + k] : source_poison(w, s, 1);
