@@ -76,6 +76,8 @@ isa_counters_of(IsaArch arch, const IsaInst *in)
         in->op == ISA_OP_s_sendmsg_rtn_b64 || in->op == ISA_OP_s_get_barrier_state ||
         in->op == ISA_OP_s_barrier_signal_isfirst || in->op == ISA_OP_s_barrier_leave)
         return 1u << ISA_CNT_KM;
+    if (in->op == ISA_OP_lds_direct_load || in->op == ISA_OP_ds_direct_load)
+        return 1u << ISA_CNT_EXP;
     if (cl & ISA_C_DS)
         return 1u << ISA_CNT_DS;
     if (!(cl & ISA_C_VMEM))

@@ -237,6 +237,8 @@ find_rdna(IsaGen gen, uint32_t w)
     case 0x35:
         return slot(ISA_FAM_VOP3, ISA_ROW0_VOP3, isa_bits(w, 16, 10), 8);
     case 0x33:
+        if (isa_bits(w, 24, 2) == 2)
+            return slot(ISA_FAM_LDSDIR, ISA_ROW0_LDSDIR, isa_bits(w, 20, 2), 4);
         if (isa_bits(w, 23, 3)) /* interpolation */
             return no_slot;
         return slot(ISA_FAM_VOP3P, ISA_ROW0_VOP3P, isa_bits(w, 16, 7), 8);
@@ -281,7 +283,7 @@ static const uint8_t fam_enc[ISA_FAM_COUNT] = {
     [ISA_FAM_VOP3] = ISA_VOP3,   [ISA_FAM_VOP3P] = ISA_VOP3P,   [ISA_FAM_DS] = ISA_DS,
     [ISA_FAM_FLAT] = ISA_FLAT,   [ISA_FAM_GLOBAL] = ISA_GLOBAL, [ISA_FAM_SCRATCH] = ISA_SCRATCH,
     [ISA_FAM_MUBUF] = ISA_MUBUF, [ISA_FAM_MTBUF] = ISA_MTBUF,   [ISA_FAM_VOP3PX] = ISA_VOP3P,
-    [ISA_FAM_DUAL] = ISA_VOPD,
+    [ISA_FAM_DUAL] = ISA_VOPD,   [ISA_FAM_LDSDIR] = ISA_OTHER,
 };
 
 /* ---- operands

@@ -138,7 +138,8 @@ typedef struct IsaInst {
     uint8_t row_mask, bank_mask, bound_ctrl, fi;
     uint32_t dpp8;
     uint8_t dst_sel, dst_unused, src0_sel, src1_sel;
-    uint8_t index_key, wait_exp, scale_sel, format /* MTBUF: dfmt | nfmt << 4 */, bitop3;
+    uint8_t index_key, wait_va, wait_vm /* LDS to all lanes: its waits */, scale_sel,
+        format /* MTBUF: dfmt | nfmt << 4 */, bitop3;
     IsaOpnd opnd[ISA_MAX_OPNDS];
     /* VOPD (form ISA_VOPD): op and opnd[0 .. opnd_y) are the first instruction, op_y and opnd[opnd_y ..
      * nopnds) the second one; both read their sources before either writes */

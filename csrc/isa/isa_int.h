@@ -112,6 +112,7 @@ typedef enum IsaFam {
     ISA_FAM_VOP3P,
     ISA_FAM_VOP3PX, /* scaled MFMA: two 64-bit parts */
     ISA_FAM_DS,
+    ISA_FAM_LDSDIR, /* one LDS value to all lanes, address in M0 */
     ISA_FAM_FLAT,
     ISA_FAM_GLOBAL,
     ISA_FAM_SCRATCH,
@@ -164,7 +165,8 @@ enum {
     ISA_ROW0_MTBUF = ISA_ROW0_MUBUF + 256,
     ISA_ROW0_VOP3PX = ISA_ROW0_MTBUF + 16,
     ISA_ROW0_DUAL = ISA_ROW0_VOP3PX + 128,
-    ISA_ROW0__END = ISA_ROW0_DUAL + 64
+    ISA_ROW0_LDSDIR = ISA_ROW0_DUAL + 64,
+    ISA_ROW0__END = ISA_ROW0_LDSDIR + 4
 };
 
 const IsaRow *isa_rows(IsaArch arch); /* NULL: no table for this chip */

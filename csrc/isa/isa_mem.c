@@ -293,6 +293,10 @@ isa_mem_modifiers(IsaDec *d)
     case ISA_FAM_MUBUF:
     case ISA_FAM_MTBUF:
         return buffer_modifiers(d);
+    case ISA_FAM_LDSDIR:
+        d->in->wait_va = (uint8_t)isa_bits(d->w, 16, 4);
+        d->in->wait_vm = d->gen == ISA_GEN12 ? (uint8_t)isa_bits(d->w, 23, 1) : 0;
+        return true;
     case ISA_FAM_SOP1:
     case ISA_FAM_SOP2:
     case ISA_FAM_SOPK:
@@ -451,5 +455,7 @@ isa_mem_operand(IsaDec *d, const IsaSpec *s, IsaOpnd *o)
         return smem_operand(d, s, o);
     if (d->row->fam == ISA_FAM_DS)
         return ds_operand(d, s, o);
+    if (d->row->fam == ISA_FAM_LDSDIR)
+        return isa_vector_reg(d, o, false, isa_bits(d->w, 0, 8));
     return is_buffer(d) ? buffer_operand(d, s, o) : flat_operand(d, s, o);
 }

@@ -277,6 +277,8 @@ static bool
 vector_dst(IsaDec *d, const IsaSpec *s, IsaOpnd *o)
 {
     uint32_t reg = isa_is_vop3(d) ? isa_bits(d->w, 0, 8) : isa_bits(d->w, 17, 8);
+    if ((s->flags & ISA_S_NOEXEC) && (reg == 126 || reg == 127))
+        return isa_fail(d, "exec may not be the result");
     if (s->flags & ISA_S_SGPR)
         return reg > 127 ? isa_fail(d, "reserved scalar register code") : isa_scalar_reg(d, o, reg);
     bool agpr = (s->flags & ISA_S_AGPR) || ((s->flags & ISA_S_ACC) && isa_bits(d->w, 15, 1));

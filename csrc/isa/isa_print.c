@@ -423,6 +423,12 @@ print_memory(const IsaPrinter *p)
     case ISA_FAM_SMEM:
         print_cache_bits(p);
         return;
+    case ISA_FAM_LDSDIR:
+        if (p->arch == ISA_GFX1201)
+            tl_text_printf(p->out, " wait_va_vdst:%u wait_vm_vsrc:%u", in->wait_va, in->wait_vm);
+        else
+            tl_text_printf(p->out, " wait_vdst:%u", in->wait_va);
+        return;
     case ISA_FAM_SOP1:
     case ISA_FAM_SOP2:
     case ISA_FAM_SOPK:

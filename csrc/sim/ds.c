@@ -328,6 +328,44 @@ body_append(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
+/* lds_direct_load, ds_direct_load: one value to all active lanes; M0 holds its byte address and, from bit 16
+ * on, its type: u8, u16, dword, -, i8, i16. */
+static const SimRec *
+body_direct(SimWave *w, const SimRec *r)
+{
+    static const struct {
+        uint8_t bytes, sign;
+    } types[8] = {{1, 0}, {2, 0}, {4, 0}, {0, 0}, {1, 1}, {2, 1}, {0, 0}, {0, 0}};
+    uint64_t exec = EXEC(w), undef[1] = {0};
+    uint32_t at = w->s[S_M0] & 0xffff, type = w->s[S_M0] >> 16 & 7, n = types[type].bytes, x = 0, addr[64];
+    if (!n)
+        return sim_fault_illegal(w, r, "M0 names no data type for a load from LDS to all lanes");
+    if (!exec)
+        return NEXT(r);
+    for (uint32_t l = 0; l < LANES; l++)
+        addr[l] = at;
+    if ((uint64_t)at + n > w->g->lds_bytes) {
+        if (checking(w, SIM_CHECK_BOUNDS) &&
+            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, at, UINT32_MAX, 0,
+                       "LDS access of %u bytes at byte %u is outside the %u bytes of the workgroup", n, at,
+                       w->g->lds_bytes))
+            return NULL;
+    } else {
+        if (w->chk && !sim_chk_lds(w, r, addr, exec & -exec, n, false))
+            return NULL;
+        if (w->chk)
+            sim_chk_lds_undef(w, addr, exec & -exec, n, undef);
+        memcpy(&x, w->g->lds + at, n);
+        if (types[type].sign)
+            x = (uint32_t)((int32_t)(x << (32 - 8 * n)) >> (32 - 8 * n));
+    }
+    uint32_t out[64];
+    for (uint32_t l = 0; l < LANES; l++)
+        out[l] = x;
+    finish_perm(w, r, exec, out, undef[0] ? ~UINT64_C(0) : 0);
+    return NEXT(r);
+}
+
 /* ---- bank conflicts: facts section 2
  * ------------------------------------------------------------------------------- */
 
@@ -510,7 +548,8 @@ sim_build_ds(SimBuild *b)
     const IsaInst *in = b->in;
     SimRec *r = b->r;
     const char *n = b->name;
-    if (in->enc != ISA_DS || in->gds)
+    bool direct = in->op == ISA_OP_lds_direct_load || in->op == ISA_OP_ds_direct_load;
+    if ((in->enc != ISA_DS && !direct) || in->gds)
         return false;
     b->x->poison = POI_NONE;
     if (in->ndst) {
@@ -524,6 +563,10 @@ sim_build_ds(SimBuild *b)
             r->src[i] = sim_build_src(b, o);
     }
     r->imm = in->offset;
+    if (direct) {
+        r->body = body_direct;
+        return true;
+    }
     if (!strcmp(n, "ds_nop")) {
         r->body = body_ds_nop;
         return true;

@@ -103,6 +103,7 @@ HEADS_GFX11 = {
     "FLAT": (0xDC000000, 18, 0x3FFFF),
     "MUBUF": (0xE0000000, 18, 0x3FFFF),
     "VOPD": (0xC8000000, 0, 0x3FFFFFF),
+    "LDSDIR": (0xCE000000, 20, 0xCFFFFF),
 }
 HEADS_GFX12 = {
     **HEADS_GFX11,
@@ -194,6 +195,8 @@ def encoding(rnd: random.Random, arch: str, fam: str, op: int) -> str:
         w1 &= rnd.choice([0xFFFFFFFF, 0xFF1FFEFE])
     elif fam == "SMEM" and k < 0.8:
         w0 &= ~0x43
+    elif fam == "LDSDIR" and k < 0.8:
+        w0 &= ~0x40FF00 if arch == "gfx1201" else ~0xC0FF00
     elif fam == "VOPD":
         w1 &= rnd.choice([0xFFFFFFFF, 0xFFFE01FF])
     return ((w0 & 0xFFFFFFFF) | (w1 & 0xFFFFFFFF) << 32 | rnd.getrandbits(32) << 64).to_bytes(12, "little").hex()

@@ -329,6 +329,25 @@ def test_counters_and_lane_numbers(arch, wave):
 
 
 @both
+def test_one_value_to_all_lanes(arch, wave):
+    """lds_direct_load, ds_direct_load: address and type of the value in M0."""
+    name = "lds_direct_load" if arch == "gfx1100" else "ds_direct_load"
+    (code,) = encode(arch, [f"{name} v30"], wave)
+    for typ, n, sign in ((0, 1, False), (1, 2, False), (2, 4, False), (4, 1, True), (5, 2, True)):
+        st = State(arch, wave, 800 + typ)
+        st.m0 = typ << 16 | 0x124
+        out = st.run(name, code)
+        x = st.mem(0x124, n)
+        for lane in st.active():
+            st.v[30, lane] = (signed(x, 8 * n) if sign else x) & 0xFFFFFFFF
+        st.check(out, f"{name}, type {typ}")
+    st = State(arch, wave, 1)
+    st.m0 = 3 << 16
+    with pytest.raises(SimulatorFault, match="M0 names no data type"):
+        st.run(name, code)
+
+
+@both
 def test_refused_by_name(arch, wave):
     """Ray-tracing stacks and ordered counts are no compute."""
     texts = ["ds_bvh_stack_rtn_b32 v30, v8, v10, v[12:15]", "ds_bvh_stack_push4_pop1_rtn_b32 v30, v8, v10, v[12:15]",

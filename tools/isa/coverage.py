@@ -47,7 +47,7 @@ COMPARING = [
 ]
 # Nothing that occurs in compute kernels: export, interpolation, images, data of GDS (not GWS), thread traces.
 NOT_COMPUTE = re.compile(
-    r"(exp$|export|v_interp_|image_|ds_ordered_count|ds_(add|sub)_gs_reg|lds_direct_load|lds_param_load|ds_direct_load|ds_param_load"
+    r"(exp$|export|v_interp_|image_|ds_ordered_count|ds_(add|sub)_gs_reg|lds_param_load|ds_param_load"
     r"|s_ttracedata|s_endpgm_ordered_ps_done|s_set_gs|ds_bvh_|v_cubeid|v_cubesc|v_cubetc|v_cubema)"
 )
 VOP = ("VOP1", "VOP2", "VOPC")

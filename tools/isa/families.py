@@ -203,6 +203,7 @@ def rdna_families(chip: str) -> list[Family]:
         Family("SOPK", 27, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
         Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
         Family("SOPP", 128, [lambda op: words(0xBF800000 | op << 16, 0)], srcf),
+        Family("LDSDIR", 4, [lambda op: words(0xCE000000 | op << 20 | VDST, 0)], srcf, skip=(0,)),  # 0: interpolation
         Family("SMEM", 64 if gfx12 else 256, smem, {VDST: "SDATA", SRC0: "SBASE", SRC1: "SOFFSET"}),
         Family(
             "VOP1",
@@ -341,6 +342,7 @@ OPCODE_BITS = {
         "SOPC": 0xFFFF0000,
         "SOPP": 0xFFFF0000,
         "SMEM": 0xFFFC0000,
+        "LDSDIR": 0xFF300000,
         "VOP1": 0xFE01FE00,
         "VOP2": 0xFE000000,
         "VOPC": 0xFFFE0000,

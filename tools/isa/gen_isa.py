@@ -24,6 +24,7 @@ from families import COMBOS, HI1, LIT, OPCODE_BITS, SDST, SRC0, Family, V, famil
 ROOT = Path(__file__).resolve().parents[2]
 CDNA = ["gfx90a", "gfx942", "gfx950"]
 RDNA = ["gfx1100", "gfx1201"]
+SHORT = ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "LDSDIR", "VOP1", "VOP2", "VOPC")
 CHIPS = CDNA + RDNA
 # gfx11 code names halves of registers (v0.l, v0.h); LLVM decodes all of that only with this feature.
 FEATURES = {"gfx1100": "+real-true16", "gfx1201": "+real-true16"}
@@ -251,6 +252,8 @@ def classes(mnem: str, fam: str) -> list[str]:
             c.append("ATOMIC")
     elif fam == "DUAL":
         c.append("VALU")
+    elif fam == "LDSDIR":
+        c.append("LOAD")
     elif fam == "DS":
         c.append("DS")
         if re.match(r"ds_(read|load)", mnem):
@@ -382,7 +385,7 @@ def make_specs(fam: Family, a: Answer, acc: set[str], mods: set[int], mnem: str,
                     flags.append("REG")
             if not o.is_def and fam.name.startswith("SOP") and o.otype == 2 and f.startswith("SRC"):
                 flags.append("REG")
-            if "XEXEC" in o.rc and o.file == "SGPR" and fam.name == "SMEM":
+            if "XEXEC" in o.rc and o.file == "SGPR" and (fam.name == "SMEM" or mnem.startswith("v_s_")):
                 flags.append("NOEXEC")
             n = {"SRC0": 0, "SRC1": 1, "VSRC1": 1, "SRC2": 2}.get(f, -1)
             if n in mods:
@@ -610,7 +613,7 @@ def reserved_bits(exe: Path, chip: str, todo: list[tuple[Family, int, int, str]]
         if fam.name == "VOP3PX":
             continue
         x = int.from_bytes(bytes.fromhex(enc), "little")
-        n = 32 if fam.name in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC") else 64
+        n = 32 if fam.name in SHORT else 64
         for b in range(n):
             if not x >> b & 1 and not opcode_bits[fam.name] >> b & 1:
                 keys.append(((fam.name, op), b))
@@ -643,7 +646,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             continue
         if f.name == "VOP3P" and i < len(COMBOS) and re.match(r"v_(mfma|smfmac|accvgpr)", a.mnem):
             continue  # there the op_sel_hi bits are the accumulator file bits
-        if a.size == 4 and f.name not in ("SOP1", "SOP2", "SOPK", "SOPC", "SOPP", "VOP1", "VOP2", "VOPC"):
+        if a.size == 4 and f.name not in SHORT or op in f.skip:
             continue
         first[(f.name, op)] = (f, op, i, hexs, a)
     probes = probe_flags(exe, chip, [v[:4] for v in first.values()])
@@ -733,7 +736,7 @@ def rows_of_chip(exe: Path, chip: str) -> list[Row]:
             if any(o.kind in "ie" and o.val == str(LIT) for o in a.opnds) or re.search(r"(mk|ak)_f(16|32)$", mnem):
                 flags.append("LIT")
         else:
-            base = fname
+            base = "OTHER" if fname == "LDSDIR" else fname
             acc = acc_fields(f, ans.get("acc"))
             if fname == "DS":
                 if has("gds", " gds"):
