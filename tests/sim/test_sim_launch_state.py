@@ -522,7 +522,7 @@ def test_residency_in_wgp_and_cu_mode(arch):
             kernel = dev.load(co).kernels["k"]
             got = fits(dev._handle, kernel._handle, threads, 0)
             assert got == want, (lds, threads, mode, got)
-    for wave, vgprs, want in ((32, 96, 64), (32, 120, 48), (32, 256, 20), (64, 96, 32), (64, 256, 12)):
+    for wave, vgprs, want in ((32, 96, 64), (32, 120, 48), (32, 256, 20), (64, 96, 32), (64, 256, 8)):
         extra = f".amdhsa_next_free_vgpr {vgprs}\n{wave_flag(arch, wave)}"
         co = simlib.link({"k": assemble_raw(arch, "s_nop 0", extra)}, arch=arch)
         dev = sim.Device(arch, threads=1)

@@ -41,6 +41,8 @@ COMPARING = [
     "tests/sim/test_isa_scalar.py",
     "tests/sim/test_isa_flow.py",
     "tests/sim/test_sim_split_barrier.py",
+    "tests/sim/test_sim_operands.py",
+    "tests/sim/test_sim_launch_state.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
