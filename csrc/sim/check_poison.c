@@ -455,6 +455,14 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
             set_vp(c, src, (p & ~exec) | (q & exec));
         break;
     }
+    case POI_WIDE: {
+        uint64_t p = source_poison(w, r->src[0], 2) | source_poison(w, r->src[1], 1), q[4];
+        for (uint32_t k = 0; k < 4; k++)
+            q[k] = (p | c->vp[r->src[2].idx + k]) & exec;
+        for (uint32_t k = 0; k < 4; k++)
+            set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~exec) | q[k]);
+        break;
+    }
     case POI_PERMSWAP: {
         uint32_t a = r->dst, b = r->src[0].idx, n = r->aux;
         uint64_t even = n == 16 ? UINT64_C(0x0000ffff0000ffff) : UINT64_C(0xffffffff),
@@ -515,6 +523,7 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_PERM:
     case POI_MOVREL:
     case POI_SWAPREL:
+    case POI_WIDE:
         lane_poison(w, r, x);
         break;
     case POI_DUAL:

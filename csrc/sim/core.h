@@ -80,6 +80,7 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_PERM, /* permlane: the lane that is read */
                           POI_MOVREL,
                           POI_SWAPREL,
+                          POI_WIDE,   /* v_mqsad_u32_u8: four rows, each with its own of the third source */
                           POI_DEFINED /* result is always defined */
 } PoisonRule;
 

@@ -57,6 +57,44 @@ sim_body_nop(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
+/* v_mqsad_u32_u8: four sums of differences of sliding bytes, where a byte of the second source is not 0. */
+BODY(mqsad)
+{
+    uint32_t t0[128], t1[128], res[4 * LANES];
+    const uint32_t *a = src_row(w, r->src[0], t0), *s = src_row(w, r->src[1], t1), *c = ROW(w, r->src[2].idx);
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint64_t bytes = a[l] | (uint64_t)a[l + LANES] << 32;
+        for (uint32_t k = 0; k < 4; k++) {
+            uint64_t sum = c[k * LANES + l];
+            for (uint32_t j = 0; j < 4; j++) {
+                int32_t p = (bytes >> (8 * (k + j))) & 255, q = (s[l] >> (8 * j)) & 255;
+                sum += q ? (uint32_t)abs(p - q) : 0;
+            }
+            res[k * LANES + l] = r->aux && sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+        }
+    }
+    sim_blend(w, EXEC(w), ROW(w, r->dst), res, 4);
+    return NEXT(r);
+}
+
+static bool
+build_mqsad(SimBuild *b)
+{
+    SimRec *r = b->r;
+    for (uint32_t i = 0; i < 3; i++) {
+        const IsaOpnd *o = sim_build_read(b, i);
+        if (!o)
+            return false;
+        r->src[i] = sim_build_src(b, o);
+    }
+    r->dst = b->in->opnd[0].reg;
+    r->ndst = 4;
+    r->aux = b->in->clamp;
+    r->body = l_mqsad;
+    b->x->poison = POI_WIDE;
+    return r->src[2].kind == SRC_V;
+}
+
 bool
 sim_build_lane(SimBuild *b)
 {
@@ -70,6 +108,8 @@ sim_build_lane(SimBuild *b)
         b->x->poison = POI_NONE;
         return true;
     }
+    if (!strcmp(n, "v_mqsad_u32_u8"))
+        return build_mqsad(b);
     bool rf = !strcmp(n, "v_readfirstlane_b32"), rl = !strcmp(n, "v_readlane_b32"),
          wl = !strcmp(n, "v_writelane_b32"),
          ps = !strcmp(n, "v_permlane16_swap_b32") || !strcmp(n, "v_permlane32_swap_b32"),

@@ -335,9 +335,9 @@ sim_build_valu(SimBuild *b)
         uint32_t j = 0;
         while (j < K_COUNT && strcmp(sim_kern_desc[j].name, name))
             j++;
-        if (j == K_COUNT)
-            return false;
-        k = j;
+        if (j <
+            K_COUNT) /* else nothing can overflow: comparisons, minima, conversions that saturate anyway */
+            k = j;
         d = &sim_kern_desc[k];
     }
     b->x->desc = d;

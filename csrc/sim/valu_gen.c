@@ -275,7 +275,9 @@ modify_result(SimWave *w, const SimRec *r, uint32_t *d)
     if (r->ext->desc->t[0] == KT_B16 && dt == KT_U16)
         dt = KT_F16;
     static const float scale[4] = {1.0f, 2.0f, 4.0f, 0.5f};
-    bool nan0 = (w->mode >> 8) & 1, ieee = (w->mode >> 9) & 1;
+    bool gfx12 =
+        w->code->arch == ISA_GFX1201; /* has neither bit: clamps a NaN to 0, lets output modifiers be */
+    bool nan0 = gfx12 || ((w->mode >> 8) & 1), ieee = !gfx12 && ((w->mode >> 9) & 1);
     uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
     if (in->omod && !ieee &&
         !(r->ext->desc->flags & OPF_COUT)) { /* hardware ignores output modifiers where it keeps subnormals */
