@@ -232,12 +232,14 @@ Row = tuple[tuple[str, ...], str, Callable[..., int]]
 OPS: dict[str, Row] = {
     **{f"v_cvt_norm_{t}16_f16": (("unit16",), f"{t}16", lambda a, n=n, low=low: norm(a, "f16", n, low))
        for t, n, low in (("i", 32767, -1.0), ("u", 65535, 0.0))},
-    **{f"v_cvt_pk_norm_{t}16_f{b}": ((f"unit{b}",) * 2, "u32", pair(lambda a, b=b, n=n, low=low: norm(a, f"f{b}", n, low)))
+    **{f"v_cvt_pk_norm_{t}16_f{b}": ((f"unit{b}",) * 2, "u32",
+                                     pair(lambda a, b=b, n=n, low=low: norm(a, f"f{b}", n, low)))
        for t, n, low in (("i", 32767, -1.0), ("u", 65535, 0.0)) for b in (16, 32)},
     "v_cvt_off_f32_i4": (("u32",), "f32", lambda a: pattern(s(a, 4) / 16, "f32")),
     "v_cvt_pk_u8_f32": (("byte", "u32", "u32"), "u32",
                         lambda a, b, c: c & ~(255 << 8 * (b & 3)) | byte_of(a) << 8 * (b & 3)),
-    "v_fma_f16": (("number16",) * 3, "f16", lambda a, b, c: pattern(real(a, "f16") * real(b, "f16") + real(c, "f16"), "f16")),
+    "v_fma_f16": (("number16",) * 3, "f16",
+                  lambda a, b, c: pattern(real(a, "f16") * real(b, "f16") + real(c, "f16"), "f16")),
     "v_mad_i16": (("i16",) * 3, "u16", lambda a, b, c: a * b + c),
     "v_mad_i32_i16": (("i16", "i16", "u32"), "u32", lambda a, b, c: s(a, 16) * s(b, 16) + c),
     "v_max_i16": (("i16",) * 2, "i16", lambda a, b: max(s(a, 16), s(b, 16))),

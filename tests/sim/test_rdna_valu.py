@@ -1,5 +1,5 @@
-"""Vector instructions of gfx1100 and gfx1201 that test_rdna_encodings.py does not write: every lane move with its masks,
-permlanes, moves between lanes and files, moves relative to M0, pairs issued together, scalar transcendentals, halves of
+"""Vector instructions of gfx1100 and gfx1201 that test_rdna_encodings.py does not write: every lane move with its
+masks, permlanes, moves between lanes and files, moves relative to M0, pairs issued together, scalar transcendentals, halves of
 registers, packed and mixed selections, clamps. Expected values come from plain Python."""
 
 from __future__ import annotations
@@ -567,8 +567,8 @@ def test_integer_clamp(arch, wave):
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_output_modifiers(arch):
-    """Clamp of a NaN by DX10_CLAMP (gfx12: always to 0); omod where subnormals are flushed and IEEE is off (gfx12 has no
-    such bit)."""
+    """Clamp of a NaN by DX10_CLAMP (gfx12: always to 0); omod where subnormals are flushed and IEEE is off (gfx12 has
+    no such bit)."""
     a = np.array([0x3FC00000, 0xBF800000, 0x7FC00000, 0x3F000000, 0x00000001, 0x7F7FFFFF] * 6, np.uint32)[:32]
     code = assemble(arch, 32, ["v_add_f32_e64 v4, v8, 0 clamp"])[0]
     for dx10 in (0, 1):
