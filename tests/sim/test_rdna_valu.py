@@ -1,6 +1,6 @@
 """Vector instructions of gfx1100 and gfx1201 that test_rdna_encodings.py does not write: every lane move with its
-masks, permlanes, moves between lanes and files, moves relative to M0, pairs issued together, scalar transcendentals, halves of
-registers, packed and mixed selections, clamps. Expected values come from plain Python."""
+masks, permlanes, moves between lanes and files, moves relative to M0, pairs issued together, scalar transcendentals,
+halves of registers, packed and mixed selections, clamps. Expected values come from plain Python."""
 
 from __future__ import annotations
 
