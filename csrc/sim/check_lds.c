@@ -59,6 +59,17 @@ report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool writ
         byte, write ? "write" : "read", other_write ? "write" : "read", who);
 }
 
+/* Does the store put what is there already? Compilers let several waves write replicated data. */
+static bool
+same_value(const SimWave *w, uint32_t byte, uint32_t lane)
+{
+    const SimChk *c = w->chk;
+    if (!c->lds_data)
+        return false;
+    uint32_t off = byte - c->lds_addr[lane];
+    return w->g->lds[byte] == (uint8_t)(c->lds_data[(off / 4) * LANES + lane] >> 8 * (off % 4));
+}
+
 /* One byte at a time where a word is mixed. Returns false = stop. */
 static bool
 slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, bool write, bool atomic)
@@ -71,6 +82,8 @@ slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, 
         bool foreign_rd = (write || atomic) && rd && rd != me;
         if ((foreign_wr && !both_atomic) || foreign_rd) {
             bool ow = foreign_wr && !both_atomic;
+            if (write && ow && !foreign_rd && !(wr & ATOM) && same_value(w, b, lane))
+                continue;
             g->lds_wr[b] = 0; /* once a byte */
             g->lds_rd[b] = 0;
             if (!report_race(w, r, b, lane, write || atomic, ow, ow ? wr : rd))
@@ -252,6 +265,18 @@ bool
 sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write)
 {
     return access_lds(w, r, addr, exec, bytes, write, false);
+}
+
+bool
+sim_chk_lds_write(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                  const uint32_t *data)
+{
+    SimChk *c = w->chk;
+    c->lds_data = data;
+    c->lds_addr = addr;
+    bool ok = access_lds(w, r, addr, exec, bytes, true, false);
+    c->lds_data = c->lds_addr = NULL;
+    return ok;
 }
 
 bool

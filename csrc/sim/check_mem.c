@@ -75,7 +75,9 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
     uint64_t m = v->lds & v->ok;
     if (!m)
         return true;
-    return atomic ? sim_chk_lds_atomic(w, r, v->la, m, n) : sim_chk_lds(w, r, v->la, m, n, write);
+    if (write && !atomic)
+        return sim_chk_lds_write(w, r, v->la, m, n, n >= 4 ? ROW(w, r->src[1].idx) : NULL);
+    return atomic ? sim_chk_lds_atomic(w, r, v->la, m, n) : sim_chk_lds(w, r, v->la, m, n, false);
 }
 
 /* ---- ordering with other workgroups ---- */

@@ -1,5 +1,6 @@
-"""Mutation of compiled kernels: each wait, barrier and needed s_nop is taken away in turn, by patching the code object in
-place. A mutant must be reported, or its results must be the same bits under many late runs and a reason must be known.
+"""Mutation of compiled kernels: each wait, barrier and needed s_nop is taken away in turn, by patching the code object
+in place. A mutant must be reported, or its results must be the same bits under many late runs and a reason must be
+known.
 
 A :class:`Program` is a code object with a launch; :func:`mutants` makes the mutants; :func:`survey` runs them all."""
 
@@ -63,7 +64,7 @@ class Reason:
 
     def fits(self, p: Program, m: Mutant) -> bool:
         return (
-            self.what == m.what
+            re.fullmatch(self.what, m.what) is not None
             and re.fullmatch(self.program, p.name) is not None
             and re.fullmatch(self.where, f"{m.before}; {m.text}; {m.after}") is not None
         )
@@ -82,7 +83,8 @@ class Survey:
 
     def __str__(self) -> str:
         parts = [f"{w} {self.reported[w]} of {self.tried[w]}" for w in ("wait", "barrier", "nop") if self.tried[w]]
-        return f"reported: {', '.join(parts) or 'nothing to take away'}; excused {sum(self.excused.values())}, never run {self.idle}"
+        excused = sum(self.excused.values())
+        return f"reported: {', '.join(parts) or 'nothing'}; excused {excused}, never run {self.idle}"
 
 
 def entry_offset(elf: bytes, kernel: str) -> int:
