@@ -44,8 +44,12 @@ def registers(text: str) -> set[str]:
     return out
 
 
-def memory(text: str) -> str:
-    return "lds" if text.startswith("ds_") or " lds" in text else "scratch" if text.startswith("scratch") else "global"
+def memory(text: str) -> set[str]:
+    if text.startswith("flat"):
+        return {"lds", "scratch", "global"}
+    return {
+        "lds" if text.startswith("ds_") or " lds" in text else "scratch" if text.startswith("scratch") else "global"
+    }
 
 
 def reached(listing: list[tuple[int, str]], victims: set[int]) -> set[int]:
@@ -60,7 +64,7 @@ def reached(listing: list[tuple[int, str]], victims: set[int]) -> set[int]:
             first, _, rest = operands.partition(",")
             implicit = {r for k, r in IMPLICIT.items() if k in name}
             if name.startswith(STORES) or " lds" in text:
-                reads, writes = registers(operands), {memory(text)}
+                reads, writes = registers(operands), memory(text)
             elif re.match(r"ds_(?!read|permute|bpermute|swizzle)", name):  # LDS atomics
                 reads, writes = registers(operands) | {"lds"}, {"lds"} | (registers(first) if "rtn" in name else set())
             elif name.startswith(("s_cmp", "s_bitcmp")):
@@ -69,7 +73,7 @@ def reached(listing: list[tuple[int, str]], victims: set[int]) -> set[int]:
                 keeps = "fmac" in name or "mac_" in name or "d16" in name
                 reads = registers(operands if keeps else rest) | implicit
                 writes = registers(first) | implicit
-                reads |= {memory(text)} if name.startswith(("ds_", "scratch_load")) else set()
+                reads |= memory(text) if name.startswith(("ds_", "scratch_load", "flat_load")) else set()
                 reads |= {"scc"} if name.startswith(("s_cselect", "s_cbranch_scc", "s_addc", "s_subb")) else set()
                 reads |= registers(operands) if name.startswith("s_cbranch") else set()
                 writes |= {"scc"} if name.startswith("s_") and "mov" not in name else set()
