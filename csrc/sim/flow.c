@@ -63,7 +63,7 @@ BODY(sleep)
 BODY(sendmsg) /* of the messages only the interrupt (1) has a meaning here */
 {
     const SimLaunchInfo *in = w->g->info;
-    const char *why = (r->imm & 15) == 1 && in->message ? in->message(in->message_self) : NULL;
+    const char *why = (r->imm & 15) == 1 && in && in->message ? in->message(in->message_self) : NULL;
     if (why) {
         sim_fault(w, r, SIM_FAULT_ILLEGAL, true, EXEC(w), 0, UINT32_MAX, 0, "%s", why);
         return NULL;
