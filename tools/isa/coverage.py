@@ -49,10 +49,10 @@ COMPARING = [
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
 ]
-# Nothing that occurs in compute kernels: export, interpolation, images, data of GDS (not GWS), thread traces.
+# Nothing that occurs in compute kernels: export, interpolation, images and ray tracing, data of GDS (not GWS).
 NOT_COMPUTE = re.compile(
     r"(exp$|export|v_interp_|image_|ds_ordered_count|ds_(add|sub)_gs_reg|lds_param_load|ds_param_load"
-    r"|s_ttracedata|s_endpgm_ordered_ps_done|s_set_gs|ds_bvh_|v_cubeid|v_cubesc|v_cubetc|v_cubema)"
+    r"|s_endpgm_ordered_ps_done|ds_bvh_)"
 )
 VOP = ("VOP1", "VOP2", "VOPC")
 Key = tuple[str, str]
