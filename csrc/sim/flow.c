@@ -60,8 +60,7 @@ BODY(sleep)
     w->stop = ST_SLEEP;
     return NULL;
 }
-BODY(sendmsg) /* of the messages only the interrupt (1) has a meaning here; bare instructions have no
-                  launch */
+BODY(sendmsg) /* of the messages only the interrupt (1) has a meaning here */
 {
     const SimLaunchInfo *in = w->g->info;
     const char *why = (r->imm & 15) == 1 && in && in->message ? in->message(in->message_self) : NULL;
