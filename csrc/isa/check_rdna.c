@@ -7,7 +7,7 @@
 #include "isa/check_int.h"
 #include "isa/hazard_rdna.h"
 
-enum { NV = 256, NS = 128, FRESH = 8, READ_BY_VALU = 1, BY_SALU = 2, BY_VALU = 4, VCC = 106 };
+enum { NV = 256, NS = 128, FRESH = 8, READ = 1, READ_PAIR = 2, BY_SALU = 4, BY_VALU = 8, VCC = 106 };
 
 typedef struct VState {
     uint8_t valus, trans; /* instructions that a transcendental result still lacks */
@@ -19,7 +19,7 @@ typedef struct VState {
 
 typedef struct RdnaState {
     VState v[NV];
-    uint8_t s[NS]; /* READ_BY_VALU is kept for both registers of a pair */
+    uint8_t s[NS]; /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
     uint8_t cmpx;
     uint32_t salu_from[NS], valu_from[NS], cmpx_from;
 } RdnaState;
@@ -196,14 +196,14 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
         if (o->kind != ISA_OPND_SGPR)
             continue;
         for (uint32_t r = o->reg; r < end && isa_rdna_scalar(r); r++) {
-            if (k->valu && (s->s[r] & READ_BY_VALU)) {
+            if (k->valu && (s->s[r] & READ)) {
                 s->s[r] |= BY_VALU;
                 s->valu_from[r] = i;
-            } else if (k->salu && (s->s[r] & READ_BY_VALU)) {
-                s->s[r] |= BY_SALU;
+            } else if (k->salu && (s->s[r] & READ_PAIR)) {
+                s->s[r] = (uint8_t)((s->s[r] & ~BY_VALU) | BY_SALU); /* it comes after a vector one's */
                 s->salu_from[r] = i;
             } else if (!k->valu && !k->salu) {
-                s->s[r] &= READ_BY_VALU;
+                s->s[r] &= READ | READ_PAIR;
             }
         }
         if (k->salu && o->reg == 126)
@@ -212,22 +212,19 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
     }
 }
 
-/* On gfx12 any other unit that reads what a vector instruction wrote waits for those writes. */
+/* On gfx12 a scalar (or memory) instruction that reads a scalar waits for the scalars that vector
+ * instructions write; a scalar memory instruction waits for everything. */
 static void
-wait_by_reading(RdnaState *s, const IsaInst *in)
+wait_by_reading(RdnaState *s, const IsaInst *in, const IsaRdnaKind *k)
 {
-    bool plain = false, vcc = false;
+    uint8_t keep = k->smem ? READ | READ_PAIR : (uint8_t)~BY_VALU;
+    bool reads = k->smem;
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
-        for (uint32_t r = o->reg; o->kind == ISA_OPND_SGPR && (o->flags & ISA_READ) &&
-                                  r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r);
-             r++)
-            if (s->s[r] & BY_VALU)
-                *(r == VCC || r == VCC + 1 ? &vcc : &plain) = true;
+        reads |= o->kind == ISA_OPND_SGPR && (o->flags & ISA_READ) && isa_rdna_scalar(o->reg);
     }
-    for (uint32_t r = 0; (plain | vcc) && r < NS; r++)
-        if (r == VCC || r == VCC + 1 ? vcc : plain)
-            s->s[r] &= (uint8_t)~BY_VALU;
+    for (uint32_t r = 0; reads && r < NS; r++)
+        s->s[r] &= keep;
 }
 
 static void
@@ -238,9 +235,11 @@ mark_reads(RdnaState *s, const IsaInst *in, uint32_t rows, const IsaRdnaKind *k)
         const IsaOpnd *o = &in->opnd[q];
         if (o->kind != ISA_OPND_SGPR || !(o->flags & ISA_READ) || (masks && (int32_t)q != k->mask))
             continue;
+        for (uint32_t r = o->reg; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r++)
+            s->s[r] |= READ;
         for (uint32_t r = o->reg & ~1u; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r += 2) {
-            s->s[r] |= READ_BY_VALU;
-            s->s[r + 1] |= READ_BY_VALU;
+            s->s[r] |= READ_PAIR;
+            s->s[r + 1] |= READ_PAIR;
         }
     }
 }
@@ -272,7 +271,7 @@ step(IsaWalk *w, void *state, uint32_t i)
     if (k.valu)
         count_valu(s, &k);
     if (!k.valu && (rows >> ISA_RH_SGPR_VALU & 1))
-        wait_by_reading(s, in);
+        wait_by_reading(s, in, &k);
     mark_reads(s, in, rows, &k);
     mark_writes(s, in, rows, i, &k);
     if (k.cmpx) {

@@ -166,6 +166,14 @@ ordered_overwrite(const Pend *p, uint32_t bits)
     return !p->flat && bits == 1u << p->counter && isa_counter_in_order((IsaCounter)p->counter);
 }
 
+/* A load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12). */
+static bool
+merges(IsaArch arch, const IsaInst *in, uint32_t k)
+{
+    uint32_t cl = isa_op_info(in->op)->classes;
+    return arch > ISA_GFX950 && k < in->ndst && (cl & ISA_C_LOAD) && !(cl & ISA_C_ATOMIC);
+}
+
 static bool
 check_operands(IsaWalk *w, const WaitState *s, uint32_t i, uint32_t bits)
 {
@@ -179,7 +187,7 @@ check_operands(IsaWalk *w, const WaitState *s, uint32_t i, uint32_t bits)
             const Pend *p = &s->reg[r];
             if (!p->after)
                 continue;
-            if (!(o->flags & ISA_READ) && ordered_overwrite(p, bits))
+            if ((!(o->flags & ISA_READ) || merges(w->c->arch, in, k)) && ordered_overwrite(p, bits))
                 continue;
             if (!isa_fault(w, ISA_FAULT_WAIT, i, p->from, r,
                            o->flags & ISA_READ ? "is read" : "is overwritten", "before the wait for", 0))

@@ -361,8 +361,11 @@ check_wait(SimWave *w, const SimRec *r, const SimExt *x)
 {
     uint32_t own = x->counters;
     bool ok = true;
+    /* a load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12)
+     */
+    bool merges = x->rows && (x->use & CU_LOAD) && !(x->use & CU_ATOMIC);
     for (uint32_t i = 0; ok && i < x->nvread; i++)
-        ok = check_rows(w, r, &x->vread[i], false, own);
+        ok = check_rows(w, r, &x->vread[i], merges && x->vread[i].cls == 7, own);
     for (uint32_t i = 0; ok && i < x->nvwrite; i++)
         ok = check_rows(w, r, &x->vwrite[i], true, own);
     for (uint32_t i = 0; ok && i < x->nsread; i++)

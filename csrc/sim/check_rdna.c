@@ -4,7 +4,7 @@
  */
 #include "sim/check.h"
 
-enum { SF_READ = 32, SF_SALU = 64, SF_VALU = 128 }; /* of sflag, beside VF_* */
+enum { SF_READ_PAIR = 8, SF_READ = 32, SF_SALU = 64, SF_VALU = 128 }; /* of sflag, beside VF_* */
 
 void
 sim_chk_rdna_prepare(SimBuild *b)
@@ -139,6 +139,9 @@ sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags)
 static void
 clear_scalars(SimChk *c, uint8_t plain, uint8_t vcc)
 {
+    if (!(c->owed & (plain | vcc)))
+        return;
+    c->owed &= (uint8_t)~(plain & vcc);
     for (uint32_t s = 0; s < S_M0; s++)
         c->sflag[s] &= (uint8_t)~(s == S_VCC || s == S_VCC + 1 ? vcc : plain);
 }
@@ -162,22 +165,17 @@ mark_scalar_reads(SimWave *w, const SimRec *r)
     for (uint32_t i = 0; (masks || all) && i < x->nsread; i++)
         for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n && s < S_M0;
              s++) {
-            if (!x->rk.valu)
-                any |= c->sflag[s] & SF_VALU;
-            else if (all || (x->rk.mask >= 0 && s - (uint32_t)x->rk.mask < 2)) {
-                c->sflag[s & ~1u] |= SF_READ;
-                c->sflag[s | 1u] |= SF_READ;
+            any = true;
+            if (x->rk.valu && (all || (x->rk.mask >= 0 && s - (uint32_t)x->rk.mask < 2))) {
+                c->sflag[s] |= SF_READ;
+                c->sflag[s & ~1u] |= SF_READ_PAIR;
+                c->sflag[s | 1u] |= SF_READ_PAIR;
             }
         }
-    if (!any || !all)
-        return; /* on gfx12 any other unit that reads what a vector instruction wrote waits for those writes
-                 */
-    bool vcc = false, plain = false;
-    for (uint32_t i = 0; i < x->nsread; i++)
-        for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n && s < S_M0; s++)
-            if (c->sflag[s] & SF_VALU)
-                *(s == S_VCC || s == S_VCC + 1 ? &vcc : &plain) = true;
-    clear_scalars(c, plain ? SF_VALU : 0, vcc ? SF_VALU : 0);
+    /* on gfx12 any other unit that reads scalars waits for those that vector instructions write, and scalar
+     * memory for everything */
+    if (all && !x->rk.valu && (any || x->rk.smem))
+        clear_scalars(c, SF_VALU | (x->rk.smem ? SF_SALU : 0), SF_VALU | (x->rk.smem ? SF_SALU : 0));
 }
 
 static void
@@ -189,8 +187,11 @@ mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
              s++) {
             if (late || !(x->rk.valu || x->rk.salu)) {
                 c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
-            } else if (c->sflag[s] & SF_READ) {
-                c->sflag[s] |= x->rk.valu ? SF_VALU : SF_SALU;
+            } else if (c->sflag[s] & (x->rk.valu ? SF_READ : SF_READ_PAIR)) {
+                uint8_t by = x->rk.valu ? SF_VALU : SF_SALU;
+                /* a scalar write comes after a vector one's */
+                c->sflag[s] = (uint8_t)((c->sflag[s] & ~(x->rk.valu ? 0 : SF_VALU)) | by);
+                c->owed |= by;
                 c->swpc[s] = pc;
             }
         }
@@ -225,7 +226,7 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
             c->ctime[row] = c->ntrans;
             c->wpc[row] = r->at;
         }
-    if (x->nsread)
+    if (x->nsread || k->smem)
         mark_scalar_reads(w, r);
     if (x->nswrite)
         mark_scalar_writes(c, x, r->at);

@@ -321,7 +321,8 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     /* gfx11, gfx12 (now: vector instructions so far): transcendental ones so far, how far the vector ones are
      * complete, where EXEC was written last by a scalar one */
     uint32_t ntrans, valu_done, exec_salu;
-    bool cmpx; /* v_cmpx came last */
+    bool cmpx;    /* v_cmpx came last */
+    uint8_t owed; /* kinds of scalar writes that no wait covers */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
