@@ -7,6 +7,7 @@
 #include "sim/check.h"
 
 enum { MAX_ROWS = 16, MAX_SCALARS = 24 };
+enum { SPACE_GLOBAL = 1, SPACE_SCRATCH = 2 };
 
 typedef struct LateOp { /* one memory operation under way */
     struct LateOp *next;
@@ -15,6 +16,9 @@ typedef struct LateOp { /* one memory operation under way */
     uint8_t counts;     /* counters that still count it */
     uint8_t needs;      /* of these: the ones its effect waits for */
     uint8_t nrow, nscalar;
+    uint8_t space; /* SPACE_* that it touches through vector memory */
+    bool writes;
+    uint64_t lo, hi;       /* hull of its addresses, last byte included */
     SimChkNumbers numbers; /* the wait check's numbers at issue */
     uint16_t row[MAX_ROWS];
     uint8_t scalar[MAX_SCALARS];
@@ -225,6 +229,27 @@ carry_out(SimWave *w, const LateOp *op)
     return true;
 }
 
+/* A wave sees its own accesses of an address in program order, whatever counters they are in: loads and
+ * stores of RDNA have one each. */
+static bool
+in_turn(const LateOp *a, const LateOp *b)
+{
+    return (a->space & b->space) && (a->writes || b->writes) && a->lo <= b->hi && b->lo <= a->hi;
+}
+
+/* Carries out an operation after those before it that it has to follow. */
+static bool
+effect(SimWave *w, LateOp *op)
+{
+    for (LateOp *q = w->late->head; op->space && q && q != op; q = q->next)
+        if (q->needs && in_turn(q, op)) {
+            q->needs = 0;
+            if (!effect(w, q))
+                return false;
+        }
+    return carry_out(w, op);
+}
+
 /* The operation at *at is complete for counter c. */
 static bool
 complete(SimWave *w, LateOp **at, uint32_t c)
@@ -237,7 +262,7 @@ complete(SimWave *w, LateOp **at, uint32_t c)
     op->counts &= (uint8_t)~bit;
     if (op->needs & bit) {
         op->needs &= (uint8_t)~bit;
-        go = op->needs || carry_out(w, op);
+        go = op->needs || effect(w, op);
     }
     if (!op->counts) {
         *at = op->next;
@@ -354,6 +379,40 @@ keep_operands(SimWave *w, LateOp *op)
     return ok;
 }
 
+/* Where a vector memory operation goes: as far as it is cheaply known, else anywhere. */
+static void
+find_hull(SimWave *w, const SimRec *r, LateOp *op)
+{
+    const SimExt *x = r->ext;
+    op->space = 0;
+    op->lo = 0;
+    op->hi = UINT64_MAX;
+    op->writes = x->use & (CU_STORE | CU_ATOMIC);
+    if (!(isa_op_info(x->in.op)->classes & ISA_C_VMEM))
+        return;
+    op->space = SPACE_GLOBAL | SPACE_SCRATCH;
+    if (x->in.enc == ISA_SCRATCH)
+        op->space = SPACE_SCRATCH;
+    if ((x->in.enc != ISA_GLOBAL && x->in.enc != ISA_FLAT) || r->src[0].kind != SRC_V || !op->exec)
+        return;
+    const uint32_t *a = ROW(w, r->src[0].idx);
+    uint64_t base = (uint64_t)(int64_t)r->imm, lo = UINT64_MAX, hi = 0;
+    bool offsets = r->src[2].kind != SRC_NONE;
+    if (offsets)
+        base += s64(w, r->src[2]);
+    for (uint64_t m = op->exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        uint64_t va = base + (offsets ? a[l] : a[l] | (uint64_t)a[l + 64] << 32);
+        lo = TL_MIN(lo, va);
+        hi = TL_MAX(hi, va);
+        if (va >> 32 == SIM_PRIVATE_APERTURE >> 32)
+            return;
+    }
+    op->space = SPACE_GLOBAL;
+    op->lo = lo;
+    op->hi = hi + 63;
+}
+
 /* Lanes of a flat access that lie in LDS. */
 static uint64_t
 lds_lanes(SimWave *w, const SimRec *r)
@@ -418,6 +477,7 @@ put_aside(SimWave *w, const SimRec *r, uint32_t counts, uint32_t needs, uint64_t
     op->counts = (uint8_t)counts;
     op->needs = (uint8_t)needs;
     op->nrow = op->nscalar = 0;
+    find_hull(w, r, op);
     if (w->chk)
         op->numbers = w->chk->n;
     if (!keep_operands(w, op)) {

@@ -75,7 +75,10 @@ REASONS = [
 USES: dict[str, set[int]] = {}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+SLOW = {"odd", "reduce", "attention", "triton-pingpong", "iree-softmax"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PROGRAMS])
 def test_each_wait_barrier_and_state_is_missed(name):
     p = PROGRAMS[name]()
     s = mutate.survey(p, REASONS)
