@@ -437,8 +437,8 @@ ds_operand(IsaDec *d, const IsaSpec *s, IsaOpnd *o)
 {
     bool acc = (s->flags & ISA_S_ACC) && d->acc;
     switch ((IsaField)s->field) {
-    case ISA_F_ADDR:
-        return isa_vector_reg(d, o, false, isa_bits(d->w, 32, 8));
+    case ISA_F_ADDR: /* the data of GWS operations is there too */
+        return isa_vector_reg(d, o, acc, isa_bits(d->w, 32, 8));
     case ISA_F_DATA0:
         return isa_vector_reg(d, o, acc, isa_bits(d->w, 40, 8));
     case ISA_F_DATA1:

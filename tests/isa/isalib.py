@@ -99,7 +99,7 @@ HEADS_GFX11 = {
     "SMEM": (0xF4000000, 18, 0x3FFFF),
     "VOP3": (0xD4000000, 16, 0xFFFF),
     "VOP3P": (0xCC000000, 16, 0xFFFF),
-    "DS": (0xD8000000, 18, 0x1FFFF),
+    "DS": (0xD8000000, 18, 0x3FFFF),
     "FLAT": (0xDC000000, 18, 0x3FFFF),
     "MUBUF": (0xE0000000, 18, 0x3FFFF),
     "VOPD": (0xC8000000, 0, 0x3FFFFFF),
@@ -108,6 +108,7 @@ HEADS_GFX11 = {
 HEADS_GFX12 = {
     **HEADS_GFX11,
     "SMEM": (0xF4000000, 13, 0x1E01FFF),
+    "DS": (0xD8000000, 18, 0x1FFFF),
     "FLAT": (0xEC000000, 14, 0x300007F),
     "MUBUF": (0xC4000000, 14, 0x40007F),
 }
@@ -130,6 +131,7 @@ def opcodes(arch: str) -> dict[str, list[int]]:
         if m and m[1] not in ("VOP3PX", "DUAL"):
             out.setdefault({"GLOBAL": "FLAT", "SCRATCH": "FLAT"}.get(m[1], m[1]), set()).add(int(m[2]))
     if arch in RDNA:
+        out["LDSDIR"] = out.pop("LDSDIR")
         out["VOPD"] = {0}
     return {k: sorted(v) for k, v in out.items()}
 
@@ -180,8 +182,10 @@ def encoding(rnd: random.Random, arch: str, fam: str, op: int) -> str:
         if k < 0.3:
             w1 &= ~(0x1FF << 18)
     elif fam == "DS":
-        w0 &= ~0x10000 if k < 0.9 else ~0
+        gds = 0x20000 if arch == "gfx1100" else 0x10000
+        w0 = w0 & ~gds if k < 0.9 or arch == "gfx1201" else w0 | gds
         w1 &= rnd.choice([0xFFFFFFFF, 0xFEFEFEFF, 0xFE0000FF, 0xFEFFFF, 0xFEFF, 0xFF, 0xFE00FEFF])
+        w1 = 0 if k >= 0.97 else w1
     elif fam == "FLAT" and arch == "gfx1201":
         w0 = w0 & ~0x7F | rnd.choice([124, 124, 2 * rnd.randrange(53)])
         w1 &= 0x7FFE00FF

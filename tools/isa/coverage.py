@@ -87,7 +87,7 @@ def keys(arch: str, text: str) -> list[Key]:
 
 def samples(arch: str, fam: str, op: int, rnd: random.Random) -> list[str]:
     """Encodings of one opcode, every form among them."""
-    n = {"VOPD": 4000, "MUBUF": 60, "FLAT": 40, "MTBUF": 30}.get(fam, 40)
+    n = {"VOPD": 4000, "DS": 200, "MUBUF": 60, "FLAT": 40, "MTBUF": 30}.get(fam, 40)
     out = [isalib.encoding(rnd, arch, fam, op) for _ in range(n)]
     if fam in VOP or fam in ("VOP3", "VOP3P"):
         for code in [isalib.encoding(rnd, arch, fam, op) for _ in range(60)]:
