@@ -212,12 +212,13 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
     }
 }
 
-/* On gfx12 a scalar (or memory) instruction that reads a scalar waits for the scalars that vector
- * instructions write; a scalar memory instruction waits for everything. */
+/* On gfx12 a scalar instruction that reads a scalar waits for those that vector instructions write; scalar
+ * memory, and vector memory that reads a scalar, wait for everything. (Newer compilers than LLVM 22 count on
+ * it; LLVM 22 puts more waits in.) */
 static void
 wait_by_reading(RdnaState *s, const IsaInst *in, const IsaRdnaKind *k)
 {
-    uint8_t keep = k->smem ? READ | READ_PAIR : (uint8_t)~BY_VALU;
+    uint8_t keep = k->smem || k->mem ? READ | READ_PAIR : (uint8_t)~BY_VALU;
     bool reads = k->smem;
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];

@@ -159,11 +159,11 @@ issue(IsaArch arch, WaitState *s, uint32_t bits)
 }
 
 /* A load may write over the destination of an earlier one that comes back before it by the counter's own
- * order. */
+ * order (a flat one taken for one of vector memory). */
 static bool
 ordered_overwrite(const Pend *p, uint32_t bits)
 {
-    return !p->flat && bits == 1u << p->counter && isa_counter_in_order((IsaCounter)p->counter);
+    return bits == 1u << p->counter && isa_counter_in_order((IsaCounter)p->counter);
 }
 
 /* A load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12). */

@@ -172,10 +172,11 @@ mark_scalar_reads(SimWave *w, const SimRec *r)
                 c->sflag[s | 1u] |= SF_READ_PAIR;
             }
         }
-    /* on gfx12 any other unit that reads scalars waits for those that vector instructions write, and scalar
-     * memory for everything */
+    /* on gfx12 a scalar instruction that reads a scalar waits for those that vector instructions write;
+     * scalar memory, and vector memory that reads a scalar, wait for everything */
+    uint8_t what = SF_VALU | (x->rk.smem || x->rk.mem ? SF_SALU : 0);
     if (all && !x->rk.valu && (any || x->rk.smem))
-        clear_scalars(c, SF_VALU | (x->rk.smem ? SF_SALU : 0), SF_VALU | (x->rk.smem ? SF_SALU : 0));
+        clear_scalars(c, what, what);
 }
 
 static void
