@@ -20,14 +20,18 @@ TOLERANCE = {"add": 0.0, "softmax": 1e-6, "layer_norm": 1e-5, "matmul": 0.0}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("checks", ["bounds", "all"])
-def test_kernels(tmp_path_factory, checks):
+@pytest.mark.parametrize(
+    "arch, checks",
+    [("gfx942", "bounds"), ("gfx942", "all"), ("gfx1100", "all"), ("gfx1201", "bounds,init,race,wait,barrier")],
+)
+def test_kernels(tmp_path_factory, arch, checks):
     env = client_env()
     env |= {
         "TRITON_LIBHIP_PATH": str(Path(sim.libdir()) / "libamdhip64.so"),
         "TRITON_CACHE_DIR": str(tmp_path_factory.getbasetemp() / "triton"),
         "TRITON_DEFAULT_FP_FUSION": "1",
         "TILELANG_SIM_CHECK": checks,
+        "TILELANG_SIM_DEVICES": arch,
     }
     cmd = [sys.executable, str(Path(__file__).with_name("triton_client.py")), *TOLERANCE]
     r = subprocess.run(cmd, capture_output=True, text=True, env=env)
