@@ -324,7 +324,8 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
                 n.body = body_illegal;
                 n.p = b.failed ? "out of memory while decoding" : NULL;
             } else {
-                sim_chk_prepare(&b);
+                if (!sim_build_skipped(&b))
+                    sim_chk_prepare(&b);
                 if (c->cover >= 0)
                     sim_cover_note(c->cover, c->arch, c->wave64, b.in);
                 if (cls & MODE_IDX)

@@ -237,7 +237,8 @@ enum {
     MODE_ODD = 1 /* rounding, denormals */,
     MODE_IDX = 2 /* GPR indexing on */,
     MODE_HW = 4 /* mfma="hw": the chip's own summation */,
-    MODE_CLASSES = 8
+    MODE_SKIP = 8 /* VSKIP: no vector instruction has an effect */,
+    MODE_CLASSES = 16
 };
 struct SimCode {
     TlAlloc alloc;
@@ -561,6 +562,15 @@ bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that re
 bool sim_build_smem(SimBuild *b);
 uint32_t sim_mode_start(IsaArch arch, uint32_t rsrc1);
 uint32_t sim_mode_class(uint32_t mode); /* MODE_PLAIN or MODE_ODD */
+/* A new value of MODE; the record after r. */
+const SimRec *sim_set_mode(SimWave *w, const SimRec *r, uint32_t mode);
+/* The record at a code address, or NULL after a fault. */
+const SimRec *sim_jump(SimWave *w, const SimRec *r, uint64_t pc);
+bool sim_build_fork(SimBuild *b);
+bool sim_build_skipped(SimBuild *b);    /* last, in MODE_SKIP */
+bool sim_build_smem_write(SimBuild *b); /* scalar stores, atomics, scratch */
+/* Scalar load of n bytes with all checks; false: stop. */
+bool sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out);
 /* The record after r in the table of this class. */
 const SimRec *sim_set_class(SimWave *w, const SimRec *r, uint32_t cls);
 /* Deterministic clock: later at each reading. */

@@ -78,9 +78,8 @@ BODY(trap)
     return NULL;
 }
 
-/* The record at a code address, or NULL after a fault. */
-static const SimRec *
-jump_to(SimWave *w, const SimRec *r, uint64_t pc)
+const SimRec *
+sim_jump(SimWave *w, const SimRec *r, uint64_t pc)
 {
     uint64_t off = pc - w->code->base;
     if (off >= w->code->size || (pc & 3)) {
@@ -97,13 +96,13 @@ BODY(getpc)
 }
 BODY(setpc)
 {
-    return jump_to(w, r, s64(w, r->src[0]));
+    return sim_jump(w, r, s64(w, r->src[0]));
 }
 BODY(swappc)
 {
     uint64_t to = s64(w, r->src[0]);
     put64(w->s + r->dst, rec_pc(w, r) + 4);
-    return jump_to(w, r, to);
+    return sim_jump(w, r, to);
 }
 BODY(call)
 {
@@ -375,7 +374,7 @@ sim_build_flow(SimBuild *b)
     while (i < TL_COUNT(rows) && strcmp(rows[i].name, b->name))
         i++;
     if (i == TL_COUNT(rows))
-        return sim_build_hwreg(b) || sim_build_barrier(b);
+        return sim_build_fork(b) || sim_build_hwreg(b) || sim_build_barrier(b);
     SimRec *r = b->r;
     r->body = rows[i].body;
     sim_build_flow_operands(b);

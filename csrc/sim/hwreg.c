@@ -140,11 +140,13 @@ sim_set_class(SimWave *w, const SimRec *r, uint32_t cls)
     return t + (NEXT(r) - old);
 }
 
-static const SimRec *
-set_mode(SimWave *w, const SimRec *r, uint32_t mode)
+const SimRec *
+sim_set_mode(SimWave *w, const SimRec *r, uint32_t mode)
 {
     w->mode = mode;
-    return sim_set_class(w, r, (w->mode_cls & ~(uint32_t)MODE_ODD) | sim_mode_class(mode));
+    uint32_t skip = w->code->arch < ISA_GFX1100 && (mode >> 28 & 1) ? MODE_SKIP : MODE_PLAIN;
+    return sim_set_class(w, r,
+                         (w->mode_cls & ~(uint32_t)(MODE_ODD | MODE_SKIP)) | sim_mode_class(mode) | skip);
 }
 
 uint32_t
@@ -166,11 +168,11 @@ sim_mode_start(IsaArch arch, uint32_t rsrc1)
 
 BODY(round_mode)
 {
-    return set_mode(w, r, (w->mode & ~15u) | ((uint32_t)r->imm & 15));
+    return sim_set_mode(w, r, (w->mode & ~15u) | ((uint32_t)r->imm & 15));
 }
 BODY(denorm_mode)
 {
-    return set_mode(w, r, (w->mode & ~0xf0u) | ((uint32_t)r->imm & 15) << 4);
+    return sim_set_mode(w, r, (w->mode & ~0xf0u) | ((uint32_t)r->imm & 15) << 4);
 }
 
 /* ---- s_getreg, s_setreg: imm = number, first bit, bits - 1 ---- */
@@ -193,7 +195,7 @@ BODY(setreg)
             mask &= ~0x300u;
             v &= mask;
         }
-        return set_mode(w, r, (w->mode & ~mask) | v);
+        return sim_set_mode(w, r, (w->mode & ~mask) | v);
     case HW_TRAPSTS:
     case HW_EXCP_USER:
         w->trapsts = (w->trapsts & ~mask) | v;

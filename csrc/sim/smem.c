@@ -21,8 +21,8 @@ note_undef(SimWave *w, const SimRec *r, const SimExtent *x, uint64_t addr, uint3
 }
 
 /* Reads n bytes (a multiple of 4, or 1 or 2) to out. */
-static bool
-smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
+bool
+sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
 {
     const SimExtent *x = w->port ? sim_mem_find(w->port, addr, n) : NULL;
     bool bounds = checking(w, SIM_CHECK_BOUNDS);
@@ -64,7 +64,7 @@ BODY(s_load)
 {
     uint64_t addr = smem_addr(w, r);
     uint32_t t[16];
-    if (!smem_read(w, r, addr & ~UINT64_C(3), 4u * r->ndst, t))
+    if (!sim_smem_read(w, r, addr & ~UINT64_C(3), 4u * r->ndst, t))
         return NULL;
     memcpy(w->s + r->dst, t, (size_t)4 * r->ndst);
     return NEXT(r);
@@ -80,7 +80,7 @@ BODY(s_load_narrow)
 {
     uint64_t addr = smem_addr(w, r) & ~(uint64_t)(r->aux - 1u);
     uint8_t t[2] = {0};
-    if (!smem_read(w, r, addr, r->aux, t))
+    if (!sim_smem_read(w, r, addr, r->aux, t))
         return NULL;
     w->s[r->dst] = narrow(r, t);
     return NEXT(r);
@@ -109,7 +109,7 @@ BODY(s_buffer_load)
     memset(t, 0, sizeof t);
     uint64_t have = off < g.size ? (g.size - off) / 4 : 0;
     uint32_t get = have < n ? (uint32_t)have : n;
-    if (get && !smem_read(w, r, g.base + off, 4 * get, t))
+    if (get && !sim_smem_read(w, r, g.base + off, 4 * get, t))
         return NULL;
     memcpy(w->s + r->dst, t, (size_t)4 * n);
     return NEXT(r);
@@ -119,7 +119,7 @@ BODY(s_buffer_load_narrow)
     SmemRange g = smem_range(w, r);
     uint64_t off = g.off & ~(uint64_t)(r->aux - 1u);
     uint8_t t[2] = {0};
-    if (off + r->aux <= g.size && off <= g.size && !smem_read(w, r, g.base + off, r->aux, t))
+    if (off + r->aux <= g.size && off <= g.size && !sim_smem_read(w, r, g.base + off, r->aux, t))
         return NULL;
     w->s[r->dst] = narrow(r, t);
     return NEXT(r);
@@ -173,7 +173,7 @@ sim_build_smem(SimBuild *b)
     }
     bool buf = !strncmp(n, "s_buffer_load", 13);
     if (!buf && strncmp(n, "s_load", 6))
-        return false;
+        return sim_build_smem_write(b);
     const IsaOpnd *base = sim_build_read(b, 0), *so = sim_build_read(b, 1);
     if (!base)
         return false;
