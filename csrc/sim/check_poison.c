@@ -352,6 +352,25 @@ salu_poison(SimWave *w, const SimRec *r, const SimExt *x)
 /* ---- matrix instructions
  * ------------------------------------------------------------------------------------------------- */
 
+/* Every register of the destination gets the undefinedness of all sources, lane by lane. */
+static void
+tuple_poison(SimWave *w, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    uint64_t exec = EXEC(w), any = 0;
+    for (uint32_t i = 0; i < x->nvread; i++)
+        for (uint32_t k = 0; k < x->vread[i].n; k++)
+            any |= c->vp[x->vread[i].start + k];
+    for (uint32_t i = 0; i < x->nsread; i++)
+        if (scalar_poison(c, &x->sread[i]))
+            any = ~UINT64_C(0);
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
+            uint32_t row = x->vwrite[i].start + k;
+            set_vp(c, row, (c->vp[row] & ~exec) | (any & exec));
+        }
+}
+
 static void
 mfma_poison(SimWave *w, const SimRec *r, const SimExt *x)
 {
@@ -531,6 +550,9 @@ sim_chk_poison(SimWave *w, const SimRec *r)
         break;
     case POI_MFMA:
         mfma_poison(w, r, x);
+        break;
+    case POI_TUPLE:
+        tuple_poison(w, x);
         break;
     case POI_SALU:
     case POI_SALU_AND:

@@ -76,8 +76,9 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_SALU_ANDN2,
                           POI_SALU_ORN2,
                           POI_MFMA,
-                          POI_DUAL, /* VOPD: both halves */
-                          POI_PERM, /* permlane: the lane that is read */
+                          POI_TUPLE, /* lane by lane, over tuples of registers */
+                          POI_DUAL,  /* VOPD: both halves */
+                          POI_PERM,  /* permlane: the lane that is read */
                           POI_MOVREL,
                           POI_SWAPREL,
                           POI_WIDE,   /* v_mqsad_u32_u8: four rows, each with its own of the third source */
@@ -380,6 +381,8 @@ struct SimWave {
     uint32_t bar_pc;            /* where */
     uint64_t live_exec;         /* lanes that exist */
     struct SimTraceWave *trace; /* NULL: not recorded */
+    bool gws_waits;             /* at a resource of the global wave sync */
+    uint32_t gws_generation;
 };
 
 /* A barrier of gfx12: 0 = the workgroup's, 1.. = named. */
@@ -417,6 +420,7 @@ struct SimGroup {
     SimBankEntry banks[64];
     bool ended;    /* by a fault */
     bool own_exec; /* sim_exec_bytes */
+    SimGws *gws;   /* its own, then */
     SimFault *capture;
     /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
     uint8_t *lds_wr, *lds_rd, *lds_init;
@@ -583,6 +587,11 @@ bool sim_build_lane(SimBuild *b);    /* readlane, swap and other VALU with bodie
 bool sim_build_mfma(SimBuild *b);
 bool sim_build_wmma(SimBuild *b); /* called by sim_build_mfma */
 bool sim_build_ds(SimBuild *b);
+bool sim_build_ds_tr(SimBuild *b, uint32_t bits); /* after the plain load of its width */
+const SimRec *sim_body_ds_load(SimWave *w, const SimRec *r);
+bool sim_build_gws(SimBuild *b);
+bool sim_build_valu_cdna(SimBuild *b);
+bool sim_build_cvt_scale(SimBuild *b);
 bool sim_build_vmem(SimBuild *b);
 
 struct SimAcc;

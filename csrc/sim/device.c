@@ -98,7 +98,8 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->heap_bytes = SIM_HEAP_BYTES;
     d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);
     d->reports = calloc(SIM_MAX_REPORTS, sizeof *d->reports);
-    if (d->mem && d->reports) {
+    d->gws = sim_gws_new();
+    if (d->mem && d->reports && d->gws) {
         d->queue = sim_mem_alloc(d->mem, 256, SIM_EXT_SYSTEM, true, "queue");
         d->packet = sim_mem_alloc(d->mem, 64, SIM_EXT_SYSTEM, true, "dispatch packet");
     }
@@ -120,6 +121,7 @@ sim_device_free(SimDevice *d)
         sim_image_free(d->images.data[i]);
     sim_mem_free(d->mem);
     sim_services_free(d->services);
+    sim_gws_free(d->gws);
     free(d->reports);
     tl_arena_free(&d->arena);
     pthread_mutex_destroy(&d->launch_lock);
@@ -388,6 +390,7 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .strict = d->strict,
         .max_instructions = d->max_instructions,
         .mfma_hw = d->mfma_hw,
+        .gws = d->gws,
         .sink = sim_reporter_sink,
     };
     if (d->services && sim_services_wanted(k)) {
@@ -416,6 +419,7 @@ launch_locked(SimDevice *d, const SimLaunch *l)
                       "a trace of late delivery is not there: the record would name the wrong "
                       "instructions");
     fill_packet(d, l);
+    sim_gws_reset(d->gws);
     make_info(d, l, &info);
     if (!(info.code = sim_image_code(k->image, k->wave64, &why)))
         return refuse(d, SIM_UNSUPPORTED, "%s", why);

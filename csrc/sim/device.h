@@ -51,6 +51,7 @@ typedef struct SimDevice {
     uint64_t dispatch_id;
     struct SimServices *services; /* made on demand */
     uint64_t heap_bytes;          /* for device malloc */
+    SimGws *gws;
     TL_VEC(SimImage *) images;
     TlArena arena;
     /* of the last launch */

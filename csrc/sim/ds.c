@@ -74,8 +74,8 @@ pointers(const SimWave *w, const uint32_t *addr, uint64_t ok, uint64_t *ptr)
             ptr[l] = (ok >> l) & 1 ? base + addr[l] : zero;
 }
 
-static const SimRec *
-body_ds_load(SimWave *w, const SimRec *r)
+const SimRec *
+sim_body_ds_load(SimWave *w, const SimRec *r)
 {
     const DsOp *op = r->p;
     uint64_t exec = EXEC(w), undef[8] = {0};
@@ -508,7 +508,7 @@ parse_ds(const char *name, DsOp *op, SimBody *body)
     op->addtid = strstr(n, "_addtid_") != NULL;
     if (op->addtid) {
         op->store = n[3] == 'w';
-        *body = op->store ? body_ds_store : body_ds_load;
+        *body = op->store ? body_ds_store : sim_body_ds_load;
         return sim_acc_parse("b32", &op->acc);
     }
     bool rd = !strncmp(n, "ds_read", 7), wr = !strncmp(n, "ds_write", 8);
@@ -521,7 +521,7 @@ parse_ds(const char *name, DsOp *op, SimBody *body)
                 s += 4;
         }
         op->store = wr;
-        *body = rd ? body_ds_load : body_ds_store;
+        *body = rd ? sim_body_ds_load : body_ds_store;
         return *s == '_' && sim_acc_parse(s + 1, &op->acc);
     }
     snprintf(buf, sizeof buf, "%s", n + 3);
@@ -549,8 +549,18 @@ sim_build_ds(SimBuild *b)
     SimRec *r = b->r;
     const char *n = b->name;
     bool direct = in->op == ISA_OP_lds_direct_load || in->op == ISA_OP_ds_direct_load;
-    if ((in->enc != ISA_DS && !direct) || in->gds)
+    if (in->enc != ISA_DS && !direct)
         return false;
+    if (!strncmp(n, "ds_gws_", 7))
+        return sim_build_gws(b);
+    if (in->gds)
+        return false;
+    const char *tr = strstr(n, "_tr_b"); /* gfx950: ds_read_b64_tr_b16 */
+    char plain[32];
+    if (tr && !strncmp(n, "ds_read_", 8)) {
+        snprintf(plain, sizeof plain, "%.*s", (int)(tr - n), n);
+        n = plain;
+    }
     b->x->poison = POI_NONE;
     if (in->ndst) {
         const IsaOpnd *o = &in->opnd[0];
@@ -601,5 +611,5 @@ sim_build_ds(SimBuild *b)
         r->src[1] = r->src[0];
     r->p = op;
     b->x->mem_bytes = op->acc.bytes;
-    return true;
+    return !tr || n != plain || sim_build_ds_tr(b, (uint32_t)strtoul(tr + 5, NULL, 10));
 }

@@ -81,6 +81,12 @@ typedef struct SimStats {
 /* ---- launch
  * ------------------------------------------------------------------------------------------------------ */
 
+/* Counters of the global wave sync, one set a launch. */
+typedef struct SimGws SimGws;
+SimGws *sim_gws_new(void); /* NULL: out of memory */
+void sim_gws_reset(SimGws *g);
+void sim_gws_free(SimGws *g);
+
 typedef struct SimLaunchInfo {
     IsaArch arch;
     bool wave64;
@@ -107,6 +113,7 @@ typedef struct SimLaunchInfo {
     /* A wave sent an interrupt message (s_sendmsg 1). Not NULL: a fault, and its text. */
     const char *(*message)(void *self);
     void *message_self;
+    SimGws *gws;            /* NULL: none */
     SimRace *race;          /* global-memory race shadow, NULL = none */
     struct SimTrace *trace; /* record of executed instructions, NULL = none */
 } SimLaunchInfo;

@@ -281,6 +281,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     w->rec = w->recs ? w->recs + (in->entry - in->code->base) / 4 : NULL;
     w->scc = 0;
     w->trapsts = 0;
+    w->gws_waits = false;
     w->icount = 0;
     w->clock = 0;
     w->stop = w->rec ? ST_RUN : ST_FAULT;
@@ -680,7 +681,8 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
     g.capture = fault;
     g.checks = 1u << SIM_CHECK_BOUNDS;
     g.wave_size = wave64 ? 64 : 32;
-    bool ok = alloc_waves(&g, 1) && alloc_lds(&g, state->lds_bytes);
+    g.gws = sim_gws_new();
+    bool ok = g.gws && alloc_waves(&g, 1) && alloc_lds(&g, state->lds_bytes);
     if (!ok) {
         fault->check = SIM_FAULT_OOM;
     } else {
@@ -724,6 +726,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
             memcpy(state->lds, g.lds, state->lds_bytes);
     }
     sim_late_close(&g);
+    sim_gws_free(g.gws);
     gfree(&g.alloc, g.waves, sizeof(SimWave));
     gfree(&g.alloc, g.regs, wave_reg_bytes());
     gfree(&g.alloc, g.lds, g.lds_bytes + 64u);

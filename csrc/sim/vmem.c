@@ -467,12 +467,12 @@ body_load_lds(SimWave *w, const SimRec *r)
 {
     const VmOp *op = r->p;
     VmLanes v;
-    uint32_t rows[4 * 64], nd = op->acc.dwords, slot = TL_MAX(op->acc.bytes, 4u), addr[64];
+    uint32_t rows[4 * 64], nd = op->acc.dwords, slot = op->typed ? 4 : TL_MAX(op->acc.bytes, 4u), addr[64];
     if (!EXEC(w))
         return NEXT(r);
-    if (!vm_lanes(w, r, op, &v, false))
+    if (op->typed ? !sim_typed_column(w, r, &v, rows) : !vm_lanes(w, r, op, &v, false))
         return NULL;
-    if (w->chk && !sim_vm_check_load(w, r, op, &v))
+    if (!op->typed && w->chk && !sim_vm_check_load(w, r, op, &v))
         return NULL;
     uint32_t base = (w->s[S_M0] & 0xffff) + (uint32_t)r->imm;
     uint64_t ptr[64], out = 0;
@@ -495,7 +495,9 @@ body_load_lds(SimWave *w, const SimRec *r)
         w->stats->lds_dma += lanes * op->acc.bytes;
         w->stats->global_read[op->acc.width] += lanes * op->acc.bytes;
     }
-    if (op->acc.kind != ACC_DWORDS)
+    if (op->typed)
+        nd = 1;
+    else if (op->acc.kind != ACC_DWORDS)
         sim_load_narrow(rows, v.ptr, (AccKind)op->acc.kind);
     else if (v.partial)
         load_partial(&v, rows, nd);
@@ -645,9 +647,7 @@ sim_build_vmem(SimBuild *b)
               : in->enc == ISA_GLOBAL  ? SEG_GLOBAL
               : in->enc == ISA_SCRATCH ? SEG_SCRATCH
                                        : SEG_BUFFER;
-    if (!parse_vm(n, op, &r->body) || (op->typed && in->lds))
-        return false;
-    if (op->seg == SEG_SCRATCH && op->to_lds)
+    if (!parse_vm(n, op, &r->body))
         return false;
     if (in->ndst) {
         const IsaOpnd *o = &in->opnd[0];

@@ -30,6 +30,7 @@ bool sim_vm_is_cache(const char *name);
 
 /* vmem_typed.c: elements of typed buffers; vmem_more.c: transposing, block and lane-numbered accesses. */
 const SimRec *sim_body_typed_load(SimWave *w, const SimRec *r);
+bool sim_typed_column(SimWave *w, const SimRec *r, VmLanes *v, uint32_t *row);
 const SimRec *sim_body_typed_store(SimWave *w, const SimRec *r);
 /* name: what follows the family, "load_tr_b64"; false = none of these. */
 bool sim_vm_parse_more(const char *name, VmOp *op, SimBody *body);

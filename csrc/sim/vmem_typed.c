@@ -29,12 +29,43 @@ typed_lanes(SimWave *w, const SimRec *r, VmOp *op, VmLanes *v, bool write, uint3
     return !w->chk || (write ? sim_vm_check_store(w, r, op, v) : sim_vm_check_load(w, r, op, v));
 }
 
+/* The four components of one lane, selected by the descriptor (MTBUF: as they are). */
+static void
+components(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t l, uint32_t dfmt, uint32_t nfmt,
+           uint32_t out[4])
+{
+    uint32_t c[4] = {0}, word3 = w->s[r->src[3].idx + 3], one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
+    bool in = v->ok >> l & 1;
+    if (in)
+        sim_format_load(dfmt, nfmt, (const uint8_t *)(uintptr_t)v->ptr[l], c);
+    for (uint32_t k = 0; k < 4; k++) {
+        uint32_t sel = r->ext->in.enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
+        out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && in ? one : 0;
+    }
+}
+
+/* The first component of each active lane, for a load straight to LDS; false: stop. */
+bool
+sim_typed_column(SimWave *w, const SimRec *r, VmLanes *v, uint32_t *row)
+{
+    VmOp op = *(const VmOp *)r->p;
+    uint32_t dfmt = 0, nfmt = 0, out[4];
+    memset(v->undef, 0, sizeof v->undef);
+    if (!typed_lanes(w, r, &op, v, false, &dfmt, &nfmt))
+        return false;
+    for (uint64_t m = v->exec; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        components(w, r, v, l, dfmt, nfmt, out);
+        row[l] = out[0];
+    }
+    return true;
+}
+
 const SimRec *
 sim_body_typed_load(SimWave *w, const SimRec *r)
 {
     VmOp op = *(const VmOp *)r->p;
-    const IsaInst *in = &r->ext->in;
-    uint32_t dfmt = 0, nfmt = 0, word3 = w->s[r->src[3].idx + 3], nd = op.acc.dwords;
+    uint32_t dfmt = 0, nfmt = 0, nd = op.acc.dwords;
     VmLanes v;
     if (!EXEC(w))
         return NEXT(r);
@@ -42,13 +73,9 @@ sim_body_typed_load(SimWave *w, const SimRec *r)
     if (!typed_lanes(w, r, &op, &v, false, &dfmt, &nfmt))
         return NULL;
     for (uint64_t m = v.exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0}, out[4], regs[4] = {0};
-        if (v.ok >> l & 1)
-            sim_format_load(dfmt, nfmt, (const uint8_t *)(uintptr_t)v.ptr[l], c);
+        uint32_t l = (uint32_t)__builtin_ctzll(m), out[4], regs[4] = {0};
+        components(w, r, &v, l, dfmt, nfmt, out);
         for (uint32_t k = 0; k < 4; k++) {
-            uint32_t sel = in->enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
-            uint32_t one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
-            out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && (v.ok >> l & 1) ? one : 0;
             uint32_t half = nfmt == 4 || nfmt == 5 ? out[k] & 0xffff : sim_half_of(out[k]);
             if (!op.acc.d16)
                 regs[k] = out[k];
