@@ -83,7 +83,8 @@ kind_of(const SimBuild *b)
     case ISA_DPP8:
     case ISA_SDWA:
     case ISA_VOPD:
-        return !strncmp(b->name, "v_mfma", 6) || !strncmp(b->name, "v_smfmac", 8) ? CK_MFMA : CK_VALU;
+        return b->x->mfma && (!strncmp(b->name, "v_mfma", 6) || !strncmp(b->name, "v_smfmac", 8)) ? CK_MFMA
+                                                                                                  : CK_VALU;
     case ISA_ENC_NONE:
     case ISA_OTHER:
         break;
