@@ -575,6 +575,8 @@ sim_chk_poison(SimWave *w, const SimRec *r)
         break;
     case POI_NONE:
     case POI_DEFINED:
+        if (x->writes_scc)
+            c->scc_p = false;
         for (uint32_t i = 0; i < x->nswrite; i++)
             for (uint32_t k = 0; k < x->swrite[i].n; k++)
                 set_sp(c, x->swrite[i].start + k, 0);

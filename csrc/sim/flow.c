@@ -161,15 +161,34 @@ BODY(movrels64)
     put64(w->s + r->dst, get64(w->s + ((r->src[0].idx + w->s[S_M0]) & 126)));
     return NEXT(r);
 }
+/* n scalars v to a place that the instruction does not name, as defined as those from `from` on (S_NULL:
+ * quite). */
+static void
+move_to(SimWave *w, uint32_t dst, uint32_t n, uint64_t v, uint32_t from)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        w->s[dst + k] = (uint32_t)(v >> (32 * k));
+        if (!w->chk)
+            continue;
+        uint32_t undef = from == S_NULL ? 0 : w->chk->sp[from + k];
+        w->chk->sp[dst + k] = undef;
+        w->chk->sflag[dst + k] = (uint8_t)((w->chk->sflag[dst + k] & ~VF_POISON) | (undef ? VF_POISON : 0));
+    }
+}
+static const SimRec *
+move_source(SimWave *w, const SimRec *r, uint32_t dst, uint32_t n)
+{
+    bool reg = r->src[0].kind == SRC_S || r->src[0].kind == SRC_S64;
+    move_to(w, dst, n, s64(w, r->src[0]), reg ? r->src[0].idx : S_NULL);
+    return NEXT(r);
+}
 BODY(movreld32)
 {
-    w->s[(r->dst + w->s[S_M0]) & 127] = s32(w, r->src[0]);
-    return NEXT(r);
+    return move_source(w, r, (r->dst + w->s[S_M0]) & 127, 1);
 }
 BODY(movreld64)
 {
-    put64(w->s + ((r->dst + w->s[S_M0]) & 126), s64(w, r->src[0]));
-    return NEXT(r);
+    return move_source(w, r, (r->dst + w->s[S_M0]) & 126, 2);
 }
 /* RDNA: what M0 moves past the last register is s0 as a source and goes nowhere as a destination. */
 static uint32_t
@@ -190,19 +209,20 @@ BODY(rdna_movrels64)
 }
 BODY(rdna_movreld32)
 {
-    w->s[moved(r->dst, w->s[S_M0], S_NULL)] = s32(w, r->src[0]);
-    return NEXT(r);
+    return move_source(w, r, moved(r->dst, w->s[S_M0], S_NULL), 1);
 }
 BODY(rdna_movreld64)
 {
-    put64(w->s + (moved(r->dst, w->s[S_M0], S_NULL) & ~1u), s64(w, r->src[0]));
-    return NEXT(r);
+    return move_source(w, r, moved(r->dst, w->s[S_M0], S_NULL) & ~1u, 2);
 }
 BODY(rdna_movrelsd)
 {
     uint32_t m = w->s[S_M0];
-    uint32_t v = r->src[0].kind == SRC_S ? w->s[moved(r->src[0].idx, m & 0x3ff, 0)] : s32(w, r->src[0]);
-    w->s[moved(r->dst, (m >> 16) & 0x3ff, S_NULL)] = v;
+    uint32_t dst = moved(r->dst, (m >> 16) & 0x3ff, S_NULL);
+    if (r->src[0].kind != SRC_S)
+        return move_source(w, r, dst, 1);
+    uint32_t from = moved(r->src[0].idx, m & 0x3ff, 0);
+    move_to(w, dst, 1, w->s[from], from);
     return NEXT(r);
 }
 

@@ -13,6 +13,7 @@ sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode  # noqa: E402
 from test_isa_scalar import ARCHS, M32, RDNA, pair, program, run, waves  # noqa: E402
+from test_sim_launch_state import Asm  # noqa: E402
 
 CASES = [(a, w) for a in ARCHS for w in waves(a)]
 GEN12 = ("gfx1201",)
@@ -321,3 +322,35 @@ def test_sgpr_107_of_narrow_waves(arch):
     v: dict[str, Any] = {"0": "00000001" * 32, "1": "00000001" * 32}
     out = run(arch, program(arch, "v_cmp_eq_u32_e32 vcc_lo, v0, v1"), {107: 0x1234}, 32, v=v)
     assert out["vcc"] == "ffffffff" and pair(out, 107, 32) == 0x1234
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_results_are_defined(arch):
+    """What these instructions give counts as written: no report of the init check when it is stored."""
+    a = Asm(arch)
+    new, rdna = arch in GEN12, arch in RDNA
+    makers = [f"s_getreg_b32 s50, hwreg({'HW_REG_WAVE_MODE' if new else 'HW_REG_MODE'})", "s_getpc_b64 s[50:51]",
+              "s_mov_b64 s[50:51], src_shared_base", "s_mov_b32 m0, 1; s_mov_b64 s[60:61], 5; s_movrels_b32 s50, s60",
+              "s_mov_b32 m0, 1; s_movreld_b32 s49, 5", "s_mov_b32 m0, 2; s_movreld_b64 s[48:49], 5"]  # fmt: skip
+    if rdna:
+        makers += [f"s_sendmsg_rtn_b32 s50, sendmsg(MSG_RTN_GET_DOORBELL); {a.wait}",
+                   f"s_sendmsg_rtn_b64 s[50:51], sendmsg(MSG_RTN_GET_REALTIME); {a.wait}",
+                   "s_mov_b32 m0, 0x20001; s_mov_b64 s[60:61], 5; s_movrelsd_2_b32 s48, s60"]  # fmt: skip
+    else:
+        makers += [f"s_memtime s[50:51]; {a.wait}", f"s_memrealtime s[50:51]; {a.wait}"]
+    if new:
+        scc = "s_wait_kmcnt 0x0; s_cselect_b32 s50, 1, 2"
+        makers += ["s_get_barrier_state s50, -1; s_wait_kmcnt 0x0", f"s_alloc_vgpr 1; {scc}", f"s_barrier_leave; {scc}",
+                   f"s_barrier_signal_isfirst -1; {scc}; s_barrier_wait -1"]  # fmt: skip
+    for text in makers:
+        n = 2 if "50:51]" in text or "movreld_b64" in text else 1
+        lines = [*a.out(0), *text.split("; ")]
+        for i in range(n):
+            lines += a.put(i, f"s{50 + i}")
+        co = simlib.code_object("\n".join(lines), (simlib.BUF,), arch=arch, vgprs=16, sgprs=96)
+        kernel = sim.Device(arch, checks="all", threads=1).load(co).kernels["k"]
+        assert kernel.launch(1, 32, [np.zeros(2, np.uint32)])["instructions"] > 5, text
+    lines = [*a.out(0), "s_movreld_b32 s49, s70", *a.put(0, "s50")]
+    co = simlib.code_object("\n".join(["s_mov_b32 m0, 1", *lines]), (simlib.BUF,), arch=arch, vgprs=16, sgprs=96)
+    with pytest.raises(sim.SimulatorFault, match="undefined"):  # moved with what it moves
+        sim.Device(arch, checks="init", threads=1).load(co).kernels["k"].launch(1, 32, [np.zeros(2, np.uint32)])

@@ -58,6 +58,25 @@ def test_exchange(order, monkeypatch):
     assert (out == (i ^ 63)).all()
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_exchange_with_late_delivery(seed):
+    k = kernel(EXCHANGE.format(between="s_nop 3"), "none")
+    out = np.zeros(256, np.uint32)
+    k.launch(1, 256, [out], delivery="late", seed=seed)
+    assert (out == (np.arange(256) ^ 63)).all()
+
+
+def test_late_delivery_finds_a_missing_wait():
+    """Without the wait before the signal some seed lets a store land behind the barrier."""
+    k = kernel(EXCHANGE.replace("s_wait_dscnt 0x0\n  s_barrier_signal", "s_barrier_signal").format(between=""), "none")
+    wrong = 0
+    for seed in range(1, 17):
+        out = np.zeros(256, np.uint32)
+        k.launch(1, 256, [out], delivery="late", seed=seed)
+        wrong += bool((out != (np.arange(256) ^ 63)).any())
+    assert wrong
+
+
 def test_two_barriers_in_a_row():
     body = """
       s_barrier_signal -1
