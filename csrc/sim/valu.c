@@ -151,7 +151,8 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
         uint32_t all = (1u << d->nsrc) - 1;
         if (d->dt == KT_B32 || d->dt == KT_F32) /* dot2: two packed sources */
             all = 3;
-        return in->op_sel || (in->op_sel_hi & all) != all || in->neg_lo || in->neg_hi;
+        if (in->op_sel || (in->op_sel_hi & all) != all || in->neg_lo || in->neg_hi)
+            return true;
     }
     if ((d->flags & (OPF_OPSELB | OPF_KEEPHI | OPF_DSTHALF)) && in->op_sel)
         return true;
@@ -189,7 +190,8 @@ place_operands(SimBuild *b, const SimOpDesc *d)
         const IsaOpnd *o = &in->opnd[i];
         if ((o->flags & ISA_WRITE) && (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) && nv++ == 0)
             r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));
-        else if ((o->flags & ISA_WRITE) && o->kind == ISA_OPND_SGPR && o->reg != S_EXEC && ns++ == 0)
+        else if ((o->flags & ISA_WRITE) && o->kind == ISA_OPND_SGPR && !(o->flags & ISA_IMPLICIT) &&
+                 ns++ == 0)
             r->dst2 = sim_build_sreg(b, o);
     }
     r->ndst = sim_type_is64(d->dt) ? 2 : 1;

@@ -438,10 +438,11 @@ run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x
         return;
     }
     uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
-    bool f32 = row_is_float(sim_type_is_float(desc->t[0]) ? desc->t[0] : desc->dt, true);
-    uint32_t den = f32 ? den32 : den64, round = f32 ? w->mode & 3 : (w->mode >> 2) & 3;
-    if (!(den & 1)) /* bit 0: keep subnormal sources, bit 1: keep subnormal results */
-        for (uint32_t i = 0; i < desc->nsrc; i++)
+    bool wide = row_is_float(desc->t[0], false) || row_is_float(desc->dt, false); /* f16 or f64 is in it */
+    uint32_t round = wide ? (w->mode >> 2) & 3 : w->mode & 3;
+    for (uint32_t i = 0; i < desc->nsrc;
+         i++) /* bit 0: keep subnormal sources, bit 1: keep subnormal results */
+        if (!((row_is_float(desc->t[i], true) ? den32 : den64) & 1))
             flush_rows(desc->t[i], t[i]);
     static const int rounds[4] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     int old = fegetround();

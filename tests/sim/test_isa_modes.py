@@ -124,7 +124,7 @@ def test_rounding_of_conversions(arch, wave):
     rng = np.random.default_rng(62)
     low = "" if arch.startswith("gfx9") else ".l"
     cases = [(f"v_cvt_f16_f32_e32 v4{low}, v8", "f32", "f16", "fp16_64_round"),
-             ("v_cvt_f32_f64_e32 v4, v[8:9]", "f64", "f32", "fp32_round"),
+             ("v_cvt_f32_f64_e32 v4, v[8:9]", "f64", "f32", "fp16_64_round"),
              ("v_cvt_f32_i32_e32 v4, v8", "i32", "f32", "fp32_round"),
              ("v_cvt_f32_u32_e32 v4, v8", "u32", "f32", "fp32_round")]  # fmt: skip
     for (text, kind, to, field), code in zip(cases, assemble(arch, wave, [c[0] for c in cases]), strict=True):
@@ -182,7 +182,7 @@ def test_signalling_nans_in_minima(arch, wave):
              for t in name(arch, o, k)]  # fmt: skip
     seen = 0
     for (text, op, kind), code in zip(cases, assemble(arch, wave, [c[0] for c in cases]), strict=True):
-        if code is None:
+        if code is None or (arch == "gfx1201" and "_" not in op and len(op) == 3):  # there other names of min_num
             continue
         e, m = FORMAT[kind]
         for ieee in (0, 1):
@@ -238,4 +238,6 @@ def test_halves_that_overflow(arch, wave):
                     put(state, 8 + 4 * i, [x] * wave, "f32")
                 got = rows_of(sim.execute(arch, code, state)["v"]["4"])
                 want = with_bit if ovfl else without
-                assert (got == want).all(), f"{text} fp16_ovfl {ovfl}: {src[0]:x}, {src[1]:x} give {got[0]:x}, not {want:x}"
+                assert (got == want).all(), (
+                    f"{text} fp16_ovfl {ovfl}: {src[0]:x}, {src[1]:x} give {got[0]:x}, not {want:x}"
+                )

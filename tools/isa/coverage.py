@@ -40,6 +40,7 @@ COMPARING = [
     "tests/sim/test_isa_vop3.py",
     "tests/sim/test_rdna_encodings.py",
     "tests/sim/test_rdna_valu.py",
+    "tests/sim/test_isa_modes.py",
     "tests/sim/test_isa_scalar.py",
     "tests/sim/test_isa_flow.py",
     "tests/sim/test_sim_split_barrier.py",
