@@ -180,7 +180,8 @@ keeps the other half */
        OPF_OPSELB = 4096 /* op_sel picks bytes or words by the kernel itself */,
        OPF_OLD = 8192 /* kernel reads old destination as c */,
        OPF_BITOP3 = 16384 /* the truth table goes to the kernel */,
-       OPF_NEGIMM = 32768 /* so do the bits of neg_lo: which sources are signed */
+       OPF_NEGIMM = 32768 /* so do the bits of neg_lo: which sources are signed */,
+       OPF_QUIET = 65536 /* minima and maxima: mind signalling NaNs by the IEEE bit */
 };
 
 typedef struct SimOpDesc {
@@ -565,7 +566,7 @@ void sim_barrier_stuck(SimGroup *g);
 bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that return something */
 bool sim_build_smem(SimBuild *b);
 uint32_t sim_mode_start(IsaArch arch, uint32_t rsrc1);
-uint32_t sim_mode_class(uint32_t mode); /* MODE_PLAIN or MODE_ODD */
+uint32_t sim_mode_class(IsaArch arch, uint32_t mode); /* MODE_PLAIN or MODE_ODD */
 /* A new value of MODE; the record after r. */
 const SimRec *sim_set_mode(SimWave *w, const SimRec *r, uint32_t mode);
 /* The record at a code address, or NULL after a fault. */

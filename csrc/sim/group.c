@@ -276,7 +276,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     w->code = in->code;
     w->trace = sim_trace_start(in->trace, w);
     w->mode = sim_mode_start(in->arch, in->rsrc1);
-    w->mode_cls = sim_mode_class(w->mode) | (in->mfma_hw ? MODE_HW : MODE_PLAIN);
+    w->mode_cls = sim_mode_class(w->code->arch, w->mode) | (in->mfma_hw ? MODE_HW : MODE_PLAIN);
     w->recs = sim_code_table(in->code, w->mode_cls);
     w->rec = w->recs ? w->recs + (in->entry - in->code->base) / 4 : NULL;
     w->scc = 0;
@@ -690,7 +690,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         w->code = c;
         w->port = port;
         w->mode = state->mode;
-        w->mode_cls = sim_mode_class(w->mode) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
+        w->mode_cls = sim_mode_class(w->code->arch, w->mode) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
         w->recs = sim_code_table(c, w->mode_cls);
         w->rec = w->recs;
         memcpy(w->s, state->s, sizeof state->s);

@@ -400,6 +400,24 @@ flush_rows(uint8_t t, uint32_t *v)
     }
 }
 
+/* Makes signalling NaNs of a source quiet. */
+static void
+quiet_rows(uint8_t t, uint32_t *v)
+{
+    if (t == KT_F32)
+        EACH(i)
+    v[i] |= (v[i] & 0x7fffffff) > 0x7f800000 ? 0x400000 : 0;
+    if (t == KT_F64)
+        EACH(i)
+    v[i + 64] |= (v[i + 64] & 0x7fffffff) + (v[i] != 0) > 0x7ff00000 ? 0x80000 : 0;
+    if (t == KT_F16 || t == KT_PF16)
+        EACH(i)
+        {
+            v[i] |= (v[i] & 0x7fff) > 0x7c00 ? 0x200 : 0;
+            v[i] |= (v[i] & 0x7fff0000) > 0x7c00ffff ? 0x2000000 : 0;
+        }
+}
+
 static bool
 is_inf(uint8_t t, uint32_t v, bool high)
 {
@@ -444,6 +462,9 @@ run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x
          i++) /* bit 0: keep subnormal sources, bit 1: keep subnormal results */
         if (!((row_is_float(desc->t[i], true) ? den32 : den64) & 1))
             flush_rows(desc->t[i], t[i]);
+    if ((desc->flags & OPF_QUIET) && !(w->mode & 512))
+        for (uint32_t i = 0; i < desc->nsrc; i++)
+            quiet_rows(desc->t[i], t[i]);
     static const int rounds[4] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     int old = fegetround();
     if (round)

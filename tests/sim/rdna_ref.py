@@ -276,7 +276,7 @@ def min_max() -> dict[str, Row]:
                 x, _, num = name.partition("_")
                 out[f"v_{x}3{'_' if num else ''}{num}_{kind}"] = ((kind,) * 3, kind, three(f, f))
                 if kind == "f16":
-                    out[f"v_pk_{name}_f16"] = (("u32", "u32"), "2xf16", halves(f))
+                    out[f"v_pk_{name}_f16"] = (("2xf16", "2xf16"), "2xf16", halves(f))
             if kind == "f64":
                 continue
             a, b, tail = names[0].split("_")[0], names[1].split("_")[0], "_num" if "_num" in names[0] else ""
@@ -300,6 +300,8 @@ def draw(rng: np.random.Generator, kind: str) -> np.ndarray:
             nan = (out & np.uint64((1 << (e + m)) - 1)) > np.uint64(((1 << e) - 1) << m)
             out = np.where(nan, out | np.uint64(1 << (m - 1)), out)
         return out.astype(object)
+    if kind == "2xf16":
+        return draw(rng, "f16") | draw(rng, "f16") << 16
     if kind == "u128":
         return values(rng, "u64", N).astype(object) | values(rng, "u64", N).astype(object) << 64
     if kind.startswith("number"):

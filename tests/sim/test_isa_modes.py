@@ -175,8 +175,8 @@ def signalling(x: int, kind: str) -> bool:
 
 @pytest.mark.parametrize(("arch", "wave"), CHIPS)
 def test_signalling_nans_in_minima(arch, wave):
-    """IEEE on (gfx9, gfx11): a signalling NaN comes out quiet; off, and in gfx12's min_num: it is a NaN like others, the
-    number wins. gfx12's minimum: every NaN comes out quiet."""
+    """IEEE on (gfx9, gfx11): a signalling NaN comes out quiet; off, and in gfx12's min_num: it is a NaN like others,
+    the number wins. gfx12's minimum: every NaN comes out quiet."""
     rng = np.random.default_rng(64)
     cases = [(t, o, k) for o in ("min", "max", "min_num", "max_num", "minimum", "maximum") for k in FORMAT
              for t in name(arch, o, k)]  # fmt: skip
@@ -225,7 +225,7 @@ def test_halves_that_overflow(arch, wave):
              ((0x3C00, 0x3C00), 0x4000, 0x4000)],
         f"v_mul_f16_e64 v4{low}, v8{low}, v12{low}": [((big, 0xC400), 0xFBFF, 0xFC00), ((0xFC00, 0xC400), inf, inf)],
         f"v_rcp_f16_e32 v4{low}, v8{low}": [((0, 0), inf, inf), ((0x0010, 0), most, inf)],
-        "v_pk_add_f16 v4, v8, v12": [((big << 16 | 0x3C00, big << 16 | 0x3C00), most << 16 | 0x4000, inf << 16 | 0x4000),
+        "v_pk_add_f16 v4, v8, v12": [((big << 16 | 0x3C00,) * 2, most << 16 | 0x4000, inf << 16 | 0x4000),
                                      ((inf << 16 | big, big << 16 | big), inf << 16 | most, inf << 16 | inf)],
         f"v_cvt_f16_f32_e32 v4{low}, v8": [((0x7F7FFFFF, 0), most, inf), ((0x7F800000, 0), inf, inf)],
     }  # fmt: skip
