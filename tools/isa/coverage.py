@@ -48,6 +48,7 @@ COMPARING = [
     "tests/sim/test_sim_launch_state.py",
     "tests/sim/test_isa_cdna.py",
     "tests/sim/test_isa_cdna_memory.py",
+    "tests/sim/test_isa_cdna_valu.py",
     "tests/sim/test_mfma_hw_exec.py",
     "tests/sim/test_sim_oracle.py::test_kernel",
     "tests/codegen/test_semantics.py",
