@@ -243,6 +243,9 @@ check_config(SimDevice *d, const SimLaunch *l)
         if (items > UINT32_MAX)
             return refuse(d, SIM_BAD_CONFIG, "dimension %u has %" PRIu64 " threads; the limit is 2^32 - 1", i,
                           items);
+        if (i && d->chip->arch == ISA_GFX1201 && l->grid[i] > 65536) /* ids of 16 bits */
+            return refuse(d, SIM_BAD_CONFIG, "dimension %u has %u workgroups; the limit is 65536", i,
+                          l->grid[i]);
         if (k->reqd_workgroup_size[i] && k->reqd_workgroup_size[i] != l->block[i])
             return refuse(d, SIM_BAD_CONFIG,
                           "kernel %s must be launched with block dimension %u = %u, not %u", k->name, i,

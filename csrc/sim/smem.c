@@ -178,6 +178,8 @@ sim_build_smem(SimBuild *b)
     if (!base)
         return false;
     r->src[0] = sim_build_src(b, base);
+    if (buf && r->src[0].kind != SRC_S && r->src[0].kind != SRC_S64) /* null is no descriptor */
+        return false;
     if (so && so->kind != ISA_OPND_NONE && so->kind != ISA_OPND_IMM)
         r->src[1] = sim_build_src(b, so);
     r->imm = in->offset;

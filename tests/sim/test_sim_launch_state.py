@@ -261,12 +261,42 @@ def test_workgroup_ids(arch, dims):
     assert (out == want).all()
 
 
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", [a for a in ARCHS if a == "gfx1201"])
 def test_workgroup_ids_that_are_off_read_zero_on_gfx12(arch):
-    if arch != "gfx1201":
-        pytest.skip("only gfx12 keeps ids in trap registers")
     out = launch(arch, Asm(arch).dump(0, ["ttmp7"]), 1, (1, 3, 2))
     assert out.tolist() == [0]
+
+
+def test_grid_limit_of_gfx12():
+    """Ids of y and z have 16 bits there."""
+    if "gfx1201" not in ARCHS:
+        pytest.skip("gfx1201 is not there")
+    kernel = sim.Device("gfx1201", threads=1).load(simlib.code_object("s_nop 0", (), arch="gfx1201")).kernels["k"]
+    with pytest.raises(ValueError, match="65537 workgroups; the limit is 65536"):
+        kernel.launch((1, 65537, 1), 32, [])
+
+
+@pytest.mark.parametrize("arch", RDNA)
+def test_hardware_ids(arch):
+    """Places are numbered by wave and workgroup; gfx11 and gfx12 have no XCC_ID: number 20 is the scratch base."""
+    a = Asm(arch)
+    base = "HW_REG_WAVE_SCRATCH_BASE_HI" if arch == "gfx1201" else "HW_REG_FLAT_SCR_HI"
+    one, two = ("HW_REG_WAVE_HW_ID1", "HW_REG_WAVE_HW_ID2") if arch == "gfx1201" else ("HW_REG_HW_ID1", "HW_REG_HW_ID2")
+    body = [*a.out(0), f"s_getreg_b32 s50, hwreg({one}, 0, 10)", f"s_getreg_b32 s51, hwreg({two}, 16, 5)",
+            f"s_getreg_b32 s52, hwreg({base})", "s_mov_b64 s[54:55], src_private_base",
+            "v_lshlrev_b32 v10, 4, v0"]  # fmt: skip
+    for i, s in enumerate(("s50", "s51", "s52", "s55")):
+        body += [f"v_mov_b32 v11, {s}", f"{a.store} v10, v11, {OUT} offset:{4 * i}"]
+    out = launch(arch, "\n".join(body), 4 * 6 * 32, 1, 6 * 32).reshape(6, 32, 4)[:, 0]
+    assert [int(x) & 31 for x in out[:, 0]] == [0, 0, 0, 0, 1, 1] and [int(x) >> 8 for x in out[:, 0]] == [
+        0,
+        1,
+        2,
+        3,
+        0,
+        1,
+    ]
+    assert (out[:, 1] == 0).all() and (out[:, 2] == out[:, 3]).all() and out[0, 2]
 
 
 @pytest.mark.parametrize("arch, wave", CASES)
@@ -332,12 +362,12 @@ MODES = [("float_round_mode_32", 4, 0, 0), ("float_round_mode_16_64", 4, 2, 0), 
 """(directive, number of values, bit of MODE, the assembler's default)."""
 
 
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("name, count, bit, default", MODES)
-def test_mode_fields(arch, name, count, bit, default):
+MODE_CASES = [(a, *m[:3]) for a in ARCHS for m in MODES if a != "gfx1201" or m[0] not in ("dx10_clamp", "ieee_mode")]
+
+
+@pytest.mark.parametrize("arch, name, count, bit", MODE_CASES)
+def test_mode_fields(arch, name, count, bit):
     """Each mode of the descriptor is in MODE at the start (gfx12 has no dx10_clamp and no ieee)."""
-    if arch == "gfx1201" and name in ("dx10_clamp", "ieee_mode"):
-        pytest.skip("gfx12 has no such field")
     reg = "HW_REG_WAVE_MODE" if arch == "gfx1201" else "HW_REG_MODE"
     a = Asm(arch)
     bits = 2 if count == 4 else 1
