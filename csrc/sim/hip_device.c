@@ -495,7 +495,7 @@ hipDeviceGetStreamPriorityRange(int *least, int *greatest)
     RETURN(hipSuccess);
 }
 
-/* Devices see only their own memory: peers copy, kernels do not reach across. */
+/* Every device can access every other one's memory once it is enabled; copies need no permission. */
 hipError_t
 hipDeviceCanAccessPeer(int *can, int device, int peer)
 {
@@ -505,34 +505,47 @@ hipDeviceCanAccessPeer(int *can, int device, int peer)
     *can = 0;
     if (!get(device, &e) || !get(peer, &e))
         RETURN(e);
+    *can = device != peer;
     RETURN(hipSuccess);
+}
+
+static hipError_t
+peer_access(int peer, bool on)
+{
+    hipError_t e;
+    HipDevice *p = get(peer, &e), *d = sim_hip_device(sim_hip_current());
+    if (!p || !d)
+        return e;
+    if (p == d)
+        return hipErrorInvalidDevice;
+    if (sim_mem_reach(d->sim->mem, p->sim->mem, on))
+        return hipSuccess;
+    return on ? hipErrorPeerAccessAlreadyEnabled : hipErrorPeerAccessNotEnabled;
 }
 
 hipError_t
 hipDeviceEnablePeerAccess(int peer, unsigned flags)
 {
-    hipError_t e;
-    if (flags)
-        RETURN(hipErrorInvalidValue);
-    if (!get(peer, &e))
-        RETURN(e);
-    RETURN(peer == sim_hip_current() ? hipErrorInvalidDevice : hipErrorPeerAccessUnsupported);
+    RETURN(flags ? hipErrorInvalidValue : peer_access(peer, true));
 }
 
 hipError_t
 hipDeviceDisablePeerAccess(int peer)
 {
-    hipError_t e;
-    if (!get(peer, &e))
-        RETURN(e);
-    RETURN(hipErrorPeerAccessNotEnabled);
+    RETURN(peer_access(peer, false));
 }
+
+enum { P2P_RANK, P2P_ACCESS, P2P_ATOMICS, P2P_ARRAYS };
 
 hipError_t
 hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
 {
-    (void)attribute;
-    return hipDeviceCanAccessPeer(value, device, peer);
+    int can;
+    hipError_t e = hipDeviceCanAccessPeer(&can, device, peer);
+    if (!value || attribute < P2P_RANK || attribute > P2P_ARRAYS || device == peer)
+        RETURN(hipErrorInvalidValue);
+    *value = attribute == P2P_ACCESS || attribute == P2P_ATOMICS;
+    RETURN(e);
 }
 
 /* ---- contexts ---- */

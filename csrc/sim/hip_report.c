@@ -115,6 +115,27 @@ put_reports(TlText *t, const SimDevice *d)
     tl_text_puts(t, "]");
 }
 
+/* One JSON object a line, written at once so that several processes may share a file. */
+static void
+append_lines(const SimDevice *d, const char *path, TlArena *a)
+{
+    TlText t;
+    tl_text_init(&t, a);
+    for (uint32_t i = 0; i < d->nreports; i++) {
+        put_report(&t, &d->reports[i]);
+        t.len--; /* its brace */
+        put_field(&t, "chip", d->chip->gfx);
+        tl_text_printf(&t, ", \"launch\": %" PRIu64 "}\n", d->launches);
+    }
+    FILE *f = t.data && !t.failed ? fopen(path, "a") : NULL;
+    if (!f) {
+        fprintf(stderr, "tilelang simulator: TILELANG_SIM_REPORT: cannot write to %s\n", path);
+        return;
+    }
+    fwrite(t.data, 1, t.len, f);
+    fclose(f);
+}
+
 static size_t
 give(TlText *t, char *buf, size_t cap)
 {
@@ -183,13 +204,8 @@ sim_hip_tell(SimDevice *d, bool quiet)
                 t.data);
     put_reports(&json, d);
     keep_last(json.failed ? NULL : json.data);
-    if (path && *path) {
-        FILE *f = fopen(path, "a");
-        if (f && json.data && !json.failed)
-            fprintf(f, "%s\n", json.data);
-        if (f)
-            fclose(f);
-    }
+    if (path && *path)
+        append_lines(d, path, &a);
     tl_arena_free(&a);
 }
 

@@ -90,6 +90,10 @@ start_devices(void)
         snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
         state.ndev++;
     }
+    for (int i = 0; i < state.ndev; i++)
+        for (int k = 0; k < state.ndev; k++)
+            if (i != k)
+                sim_mem_link(state.dev[i].sim->mem, state.dev[k].sim->mem);
 }
 
 int

@@ -55,6 +55,15 @@ struct SimMem {
     uint64_t next_id, bytes;
     bool init_shadow;
     SimMemSnapshot *snap; /* NULL: out of date */
+    SimMem *peers[SIM_MEM_PEERS];
+    bool reach[SIM_MEM_PEERS];
+    uint32_t npeers;
+};
+
+struct SimPeers { /* what a port sees of other devices */
+    SimMemSnapshot *snap[SIM_MEM_PEERS];
+    bool reach[SIM_MEM_PEERS];
+    uint32_t n;
 };
 
 static const SimExtent empty_extent = {0};
@@ -282,11 +291,33 @@ maps_find(const struct SimForeign *f, uint64_t addr)
     return NULL;
 }
 
-/* The part of a host mapping around addr that touches nothing of the table. */
+/* Cuts [*lo, *hi) around addr to what a table has nothing of; false: addr itself is its. */
+static bool
+outside_of(const SimMemSnapshot *s, uint64_t addr, uint64_t *lo, uint64_t *hi)
+{
+    for (uint32_t i = 0; i < s->nranges; i++) {
+        if (addr >= s->ranges[i].lo && addr < s->ranges[i].hi)
+            return false;
+        if (s->ranges[i].hi <= addr)
+            *lo = TL_MAX(*lo, s->ranges[i].hi);
+        else
+            *hi = TL_MIN(*hi, s->ranges[i].lo);
+    }
+    int64_t k = snap_below(s, addr);
+    if (k >= 0) {
+        if (s->ext[k].base + s->ext[k].size > addr)
+            return false;
+        *lo = TL_MAX(*lo, s->ext[k].base + s->ext[k].size);
+    }
+    if (k + 1 < (int64_t)s->n)
+        *hi = TL_MIN(*hi, s->ext[k + 1].base);
+    return true;
+}
+
+/* The part of a host mapping around addr that touches nothing of the tables. */
 static const SimExtent *
 foreign_find(SimMemPort *p, uint64_t addr, uint32_t n)
 {
-    const SimMemSnapshot *s = p->snap;
     struct SimForeign *f = p->fmaps;
     if (!f && !(f = p->fmaps = calloc(1, sizeof *f)))
         return NULL;
@@ -301,23 +332,10 @@ foreign_find(SimMemPort *p, uint64_t addr, uint32_t n)
             return NULL;
     }
     uint64_t lo = mp->lo, hi = mp->hi;
-    for (uint32_t i = 0; i < s->nranges; i++) {
-        if (addr >= s->ranges[i].lo && addr < s->ranges[i].hi)
-            return NULL;
-        if (s->ranges[i].hi <= addr)
-            lo = TL_MAX(lo, s->ranges[i].hi);
-        else
-            hi = TL_MIN(hi, s->ranges[i].lo);
-    }
-    int64_t k = snap_below(s, addr);
-    if (k >= 0) {
-        if (s->ext[k].base + s->ext[k].size > addr)
-            return NULL;
-        lo = TL_MAX(lo, s->ext[k].base + s->ext[k].size);
-    }
-    if (k + 1 < (int64_t)s->n)
-        hi = TL_MIN(hi, s->ext[k + 1].base);
-    if (hi - addr < n)
+    bool ok = outside_of(p->snap, addr, &lo, &hi);
+    for (uint32_t i = 0; ok && p->peers && i < p->peers->n; i++)
+        ok = outside_of(p->peers->snap[i], addr, &lo, &hi);
+    if (!ok || hi - addr < n)
         return NULL;
     if (f->next == f->ext_cap) {
         uint32_t cap = f->ext_cap ? f->ext_cap * 2 : 16;
@@ -339,18 +357,75 @@ foreign_find(SimMemPort *p, uint64_t addr, uint32_t n)
 
 /* ---- ports ---- */
 
+void
+sim_mem_link(SimMem *m, SimMem *peer)
+{
+    if (m->npeers < SIM_MEM_PEERS)
+        m->peers[m->npeers++] = peer;
+}
+
+bool
+sim_mem_reach(SimMem *m, const SimMem *peer, bool on)
+{
+    bool changed = false;
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->npeers; i++) {
+        if (m->peers[i] == peer) {
+            changed = m->reach[i] != on;
+            m->reach[i] = on;
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return changed;
+}
+
+static bool
+open_peers(SimMemPort *p, SimMem *m)
+{
+    struct SimPeers *q = p->peers = calloc(1, sizeof *q);
+    if (!q)
+        return false;
+    for (uint32_t i = 0; i < m->npeers; i++) {
+        if (!(q->snap[i] = snap_get(m->peers[i])))
+            return false;
+        q->n++;
+    }
+    pthread_mutex_lock(&m->lock);
+    memcpy(q->reach, m->reach, sizeof q->reach);
+    pthread_mutex_unlock(&m->lock);
+    return true;
+}
+
+/* The extent of another device in which addr lies, and whether it may be accessed. */
+static const SimExtent *
+peer_find(const struct SimPeers *q, uint64_t addr, bool *may)
+{
+    for (uint32_t i = 0; q && i < q->n; i++) {
+        int64_t k = snap_below(q->snap[i], addr);
+        const SimExtent *x = k >= 0 ? &q->snap[i]->ext[k] : NULL;
+        if (!x || addr - x->base >= x->size)
+            continue;
+        *may = q->reach[i] || x->kind == SIM_EXT_PINNED || x->kind == SIM_EXT_ARRAY;
+        return x;
+    }
+    return NULL;
+}
+
 bool
 sim_port_open(SimMemPort *p, SimMem *m, bool foreign)
 {
     *p = (SimMemPort){.last = &empty_extent, .foreign = foreign};
     p->snap = snap_get(m);
-    return p->snap != NULL;
+    return p->snap && (!m->npeers || open_peers(p, m));
 }
 
 void
 sim_port_close(SimMemPort *p)
 {
     snap_unref((SimMemSnapshot *)p->snap);
+    for (uint32_t i = 0; p->peers && i < p->peers->n; i++)
+        snap_unref(p->peers->snap[i]);
+    free(p->peers);
     if (p->fmaps) {
         for (uint32_t i = 0; i < p->fmaps->next; i++)
             free(p->fmaps->ext[i]);
@@ -372,9 +447,13 @@ sim_mem_find_slow(SimMemPort *p, uint64_t addr, uint32_t n)
         if (off < x->size)
             return x->size - off >= n ? (p->last = x) : NULL;
     }
+    bool may = false;
+    const SimExtent *x = p->peers ? peer_find(p->peers, addr, &may) : NULL;
+    if (x)
+        return may && x->size - (addr - x->base) >= n ? (p->last = x) : NULL;
     if (!s || !p->foreign || addr + n < addr)
         return NULL;
-    const SimExtent *x = foreign_find(p, addr, n);
+    x = foreign_find(p, addr, n);
     if (x)
         p->last = x;
     return x;
@@ -417,6 +496,13 @@ sim_mem_describe(SimMemPort *p, uint64_t addr, uint32_t n, TlText *out)
         else
             tl_text_printf(out, "at offset %" PRIu64 ", between the elements of ", off);
         put_extent(lo, out);
+        return;
+    }
+    bool may = false;
+    const SimExtent *peer = peer_find(p->peers, addr, &may);
+    if (peer) {
+        tl_text_puts(out, may ? "past the end of " : "peer access is not enabled to another device's ");
+        put_extent(peer, out);
         return;
     }
     uint64_t dlo = lo ? addr - (lo->base + lo->size) : UINT64_MAX;

@@ -68,6 +68,7 @@ typedef struct SimMemPort {
     const SimMemSnapshot *snap;
     bool foreign; /* unregistered host mappings may be used (some pointer argument is not in the table) */
     struct SimForeign *fmaps;
+    struct SimPeers *peers; /* other devices; NULL: there are none */
 } SimMemPort;
 
 bool sim_port_open(SimMemPort *p, SimMem *m, bool foreign); /* false: out of memory */
@@ -144,6 +145,11 @@ void sim_mem_define(SimMem *m, uint64_t addr, uint64_t n);
 void sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n);
 /* Copy of the extent that holds addr (one past the end when n == 0 is no hit); false: none. */
 bool sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out);
+/* Several devices: makes peer's memory known to m (before anything runs), and says whether m's kernels may
+ * access it (host memory of peers they always may); returns whether that changed. */
+enum { SIM_MEM_PEERS = 15 };
+void sim_mem_link(SimMem *m, SimMem *peer);
+bool sim_mem_reach(SimMem *m, const SimMem *peer, bool on);
 /* Is addr in an extent, one past its end, or the address of a registered array without elements? */
 bool sim_mem_known(SimMem *m, uint64_t addr);
 uint32_t sim_mem_arrays(SimMem *m); /* host arrays registered now */

@@ -210,8 +210,9 @@ def test_asynchronous_fault_is_sticky(add, tmp_path):
         "launch": 0, "sync": [700, 700], "memcpy": 700, "next": 700, "last": [700, 700], "after": 0, "clean": 0,
     }  # fmt: skip
     assert "bounds" in err and "global_store_dword" in err and "128 bytes" in err
-    r = json.loads(report.read_text())[0]
+    (r,) = [json.loads(line) for line in report.read_text().splitlines()]
     assert r["check"] == "bounds" and r["kernel"] == "k" and r["lanes"] == list(range(32, 64))
+    assert r["chip"] == "gfx942" and r["launch"] == 1 and r["workgroup"] == [0, 0, 0] and r["line"] is None
 
 
 def test_registered_arrays_are_synchronous(add):
