@@ -1,6 +1,7 @@
 # Everything from a bare Debian 12 or 13: `make demo`, `make test`. See README.md.
 #   make demo [SIZE=1024] [SEED=0]   listing 1 compiled, run on the simulated MI300X, compared with torch (or NumPy)
 #   make test | lint | bench | build | sanitize
+#   make hosts-test                  Triton, IREE and hip-python, unchanged, on the simulator (a venv of its own)
 #   make core | llvm | sim | tools | testlib       one part of the native build (developers)
 # Variables: PYTHON=python3  TORCH=torch==2.13.0 (another requirement, or none)  LLVM_CONFIG=...  PYTEST_ARGS=...
 SHELL := /bin/bash
@@ -14,6 +15,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 APT_PACKAGES := llvm-22-dev liblld-22-dev zlib1g-dev libzstd-dev
 APT_TEST_PACKAGES := llvm-22 clang-format-22
+APT_HOSTS_PACKAGES := clang-22 lld-22
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 export TILELANG_JOBS ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -21,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TORCH_STAMP := $(VENV)/.stamp-torch-$(subst /,_,$(subst =,_,$(TORCH)))
 PARTS := core llvm sim tools testlib
 
-.PHONY: all build demo test lint format bench sanitize sanitize-test system-packages $(PARTS) clean
+.PHONY: all build demo test hosts-test lint format bench sanitize sanitize-test system-packages $(PARTS) clean
 all: build
 
 # ---- set-up: Debian packages, the virtual environment, Python packages ------------------------------------------
@@ -82,6 +84,20 @@ lint: $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
 format: $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
 	clang-format-22 -i $(C_SOURCES)
 	$(VENV)/bin/ruff check -q --fix . ; $(VENV)/bin/ruff format -q .
+
+# Other hosts live in .venv-hosts, laid over .venv (its packages are seen there); here a missing one is a failure, no skip.
+HOSTS := .venv-hosts
+HOSTS_TESTS := triton iree hip_python hip_c hip_fat services
+$(HOSTS)/.stamp: Makefile pyproject.toml $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
+	@rm -rf $(HOSTS)
+	@tools/setup-debian.sh "$(PYTHON)" $(APT_HOSTS_PACKAGES)
+	$(PY) -m venv $(HOSTS)
+	@$(PY) -c 'import site; print(*site.getsitepackages(), sep="\n")' > "$$($(HOSTS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/tilelang-venv.pth"
+	$(HOSTS)/bin/python -m pip install -q $$($(PY) -c 'from importlib.metadata import requires; print(*[r.split(";")[0].strip() for r in requires("tilelang") if "hosts" in r.partition(";")[2]])')
+	@touch $@
+
+hosts-test: build $(HOSTS)/.stamp
+	TILELANG_HOSTS=1 $(HOSTS)/bin/python -m pytest -q -p no:cacheprovider $(PYTEST_ARGS) $(HOSTS_TESTS:%=tests/sim/test_sim_%.py)
 
 bench: build $(VENV)/.stamp-bench
 	$(PY) benchmarks/run.py

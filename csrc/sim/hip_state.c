@@ -3,10 +3,12 @@
  *
  *   TILELANG_SIM_DEVICES  chips, comma separated (gfx942)      TILELANG_SIM_CHECK    checks, comma separated,
  * all, none (bounds) TILELANG_SIM_CUS      compute units of each (the chip's)   TILELANG_SIM_THREADS  host
- * threads a launch (all cores) TILELANG_SIM_STATS    1: count every instruction for tlsim_last_stats */
+ * threads a launch (all cores) TILELANG_SIM_STATS    1: count every instruction for tlsim_last_stats
+ *   TILELANG_SIM_COUNTERS  file for the counters at the end of the process */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,6 +96,21 @@ start_devices(void)
         for (int k = 0; k < state.ndev; k++)
             if (i != k)
                 sim_mem_link(state.dev[i].sim->mem, state.dev[k].sim->mem);
+}
+
+/* At the end of the process: what each device has run, one JSON object a line, to TILELANG_SIM_COUNTERS. */
+__attribute__((destructor)) static void
+tell_counters(void)
+{
+    const char *path = getenv("TILELANG_SIM_COUNTERS");
+    FILE *f = path && *path && state.ndev ? fopen(path, "a") : NULL;
+    for (int i = 0; f && i < state.ndev; i++)
+        fprintf(f,
+                "{\"chip\": \"%s\", \"device\": %d, \"launches\": %" PRIu64 ", \"instructions\": %" PRIu64
+                "}\n",
+                state.dev[i].sim->chip->gfx, i, state.dev[i].sim->launches, state.dev[i].sim->instructions);
+    if (f)
+        fclose(f);
 }
 
 int

@@ -363,6 +363,25 @@ def client_env(**env: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")} | env
 
 
+def missing(what: str) -> None:
+    """Skips: what a test of another host needs is not installed. TILELANG_HOSTS=1 (make hosts-test) makes it fail."""
+    if os.environ.get("TILELANG_HOSTS"):
+        pytest.fail(f"{what} is not installed", pytrace=False)
+    pytest.skip(f"{what} is not installed", allow_module_level=True)
+
+
+def counters(path: Path) -> list[dict[str, Any]]:
+    """What processes that ended told TILELANG_SIM_COUNTERS: chip, device, launches, instructions of each device."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def available(chip: str) -> bool:
+    """Does the simulator run this chip?"""
+    from tilelang.sim import _native
+
+    return bool(_native.library().tlsim_arch_available(chip.encode()))
+
+
 def hip_client(body: str, *args: object, lib: str = "libamdhip64.so", **env: str) -> tuple[dict, str]:
     """Runs a client; it prints one JSON object last. Returns it and what went to stderr."""
     from tilelang import sim

@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from simlib import ADD, BUF, Arg, client_env, code_object
+from simlib import ADD, BUF, Arg, client_env, code_object, missing
 
 sim = pytest.importorskip("tilelang.sim")
 
 SPEC = importlib.util.find_spec("triton")
 if not SPEC:
-    pytest.skip("the HIP headers (of triton) are not installed", allow_module_level=True)
+    missing("triton (its HIP headers)")
 INCLUDE = Path(SPEC.submodule_search_locations[0]) / "backends/amd/include"
 
 

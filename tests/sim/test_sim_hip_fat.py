@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from simlib import client_env
+from simlib import client_env, counters, missing
 
 sim = pytest.importorskip("tilelang.sim")
 
 CLANG = shutil.which("clang++-22")
 if not CLANG:
-    pytest.skip("clang++-22 is not installed", allow_module_level=True)
+    missing("clang++-22")
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -23,11 +23,15 @@ def test_executable_with_kernels(tmp_path, compress):
     flags += ["--offload-compress"] if compress else []
     r = subprocess.run([CLANG, *flags, "-c", str(source), "-o", str(obj)], capture_output=True, text=True)
     if r.returncode and "lld" in r.stderr:
-        pytest.skip("clang finds no lld")
+        missing("lld for clang")
     assert r.returncode == 0, r.stderr
     assert (b"CCOB" in obj.read_bytes()) == compress
     link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
     subprocess.run([CLANG, str(obj), "-o", str(exe), *link], check=True)
-    r = subprocess.run([str(exe)], capture_output=True, text=True, env=client_env(TILELANG_SIM_CHECK="all"))
+    told = tmp_path / "counters.jsonl"
+    env = client_env(TILELANG_SIM_CHECK="all", TILELANG_SIM_COUNTERS=str(told))
+    r = subprocess.run([str(exe)], capture_output=True, text=True, env=env)
     assert r.returncode == 0 and r.stderr == "", (r.stdout, r.stderr)
     assert r.stdout == "0 0 6 2\n"
+    (ran,) = counters(told)  # add: 4 waves, reverse: 2
+    assert ran["chip"] == "gfx942" and ran["launches"] == 2 and 60 < ran["instructions"] < 300

@@ -7,14 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from simlib import ADD, BUF, Arg, client_env, code_object
+from simlib import ADD, BUF, Arg, client_env, code_object, counters, missing
 
 sim = pytest.importorskip("tilelang.sim")
 
 PYTHON = os.environ.get("HIP_PYTHON", sys.executable)
 """An interpreter that has hip-python (HIP_PYTHON names another than ours)."""
 if subprocess.run([PYTHON, "-c", "import hip"], capture_output=True).returncode:
-    pytest.skip("hip-python is not installed", allow_module_level=True)
+    missing("hip-python")
 CLIENT = """
 import ctypes, sys
 import numpy as np
@@ -39,10 +39,12 @@ print(p.gcnArchName if isinstance(p.gcnArchName, str) else p.gcnArchName.decode(
 """
 
 
-def test_module_and_launch(tmp_path):
-    path = tmp_path / "add.hsaco"
+@pytest.mark.parametrize("checks", ["bounds", "all"])
+def test_module_and_launch(tmp_path, checks):
+    path, told = tmp_path / "add.hsaco", tmp_path / "counters.jsonl"
     path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
-    cmd = [PYTHON, "-c", CLIENT, str(path)]
-    r = subprocess.run(cmd, env=client_env(LD_LIBRARY_PATH=sim.libdir()), capture_output=True, text=True)
-    assert r.returncode == 0, r.stderr[-3000:]
+    env = client_env(LD_LIBRARY_PATH=sim.libdir(), TILELANG_SIM_CHECK=checks, TILELANG_SIM_COUNTERS=str(told))
+    r = subprocess.run([PYTHON, "-c", CLIENT, str(path)], env=env, capture_output=True, text=True)
+    assert r.returncode == 0 and "tilelang simulator" not in r.stderr, r.stderr[-3000:]
     assert r.stdout.strip() == "gfx942:sramecc+:xnack-"
+    assert counters(told) == [{"chip": "gfx942", "device": 0, "launches": 1, "instructions": 4 * 11}]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simlib import BUF, Arg, client_env, code_object
+from simlib import BUF, Arg, client_env, code_object, missing
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -19,9 +19,15 @@ HERE = Path(__file__).parent
 SPEC = importlib.util.find_spec("triton")
 LIB = Path(SPEC.submodule_search_locations[0]) / "backends/amd/lib" if SPEC else None
 CLANGXX, CLANG, LINK = (shutil.which(n) for n in ("clang++-22", "clang-22", "llvm-link-22"))
-needs_clang = pytest.mark.skipif(
-    not (LIB and CLANGXX and CLANG and LINK), reason="clang-22, llvm-link-22 or triton's device library is not there"
-)
+
+
+@pytest.fixture
+def clang() -> None:
+    if not (LIB and CLANGXX and CLANG and LINK):
+        missing("clang-22, llvm-link-22 or triton (its device library)")
+
+
+needs_clang = pytest.mark.usefixtures("clang")
 
 
 def build(out: Path, *flags: str) -> None:
@@ -30,7 +36,7 @@ def build(out: Path, *flags: str) -> None:
     cmd = [CLANGXX, "-x", "hip", "--offload-arch=gfx942", *device, *flags, "-c", str(source), "-o", str(obj)]
     r = subprocess.run(cmd, capture_output=True, text=True)
     if r.returncode and "lld" in r.stderr:
-        pytest.skip("clang finds no lld")
+        missing("lld for clang")
     assert r.returncode == 0, r.stderr
     link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
     subprocess.run([CLANGXX, str(obj), "-o", str(out), *link], check=True)
@@ -38,6 +44,8 @@ def build(out: Path, *flags: str) -> None:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
+    if not (LIB and CLANGXX):
+        missing("clang++-22 or triton (its device library)")
     out = tmp_path_factory.mktemp("services") / "hostcall"
     build(out, "-mprintf-kind=hostcall")
     return out
@@ -104,7 +112,7 @@ def test_opencl_printf(tmp_path):
     subprocess.run([LINK, "--only-needed", str(bc), str(LIB / "ockl.bc"), "-o", str(whole)], check=True)
     r = subprocess.run([CLANG, *flags, str(whole), "-o", str(hsaco)], capture_output=True, text=True)
     if r.returncode and "lld" in r.stderr and "undefined" not in r.stderr:
-        pytest.skip("clang finds no lld")
+        missing("lld for clang")
     assert r.returncode == 0, r.stderr
     code = f"""
 import numpy as np

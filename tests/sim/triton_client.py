@@ -69,6 +69,40 @@ def matmul_kernel(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constex
     tl.store(c + rm[:, None] * sc + rn[None, :], acc.to(tl.float16), (rm[:, None] < M) & (rn[None, :] < N))
 
 
+@triton.jit
+def attention_kernel(q, k, v, out, N, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    head = tl.program_id(1) * N * D
+    rd = tl.arange(0, D)
+    qt = tl.load(q + head + rm[:, None] * D + rd[None, :], rm[:, None] < N, other=0.0)
+    top = tl.full((BM,), -float("inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for n in range(0, N, BN):
+        rn = n + tl.arange(0, BN)
+        kt = tl.load(k + head + rn[None, :] * D + rd[:, None], rn[None, :] < N, other=0.0)
+        s = tl.where(rn[None, :] < N, tl.dot(qt, kt) * scale, -float("inf"))
+        new = tl.maximum(top, tl.max(s, 1))
+        p = tl.exp(s - new[:, None])
+        old = tl.exp(top - new)
+        total = total * old + tl.sum(p, 1)
+        vt = tl.load(v + head + rn[:, None] * D + rd[None, :], rn[:, None] < N, other=0.0)
+        acc = acc * old[:, None] + tl.dot(p.to(tl.float16), vt)
+        top = new
+    tl.store(out + head + rm[:, None] * D + rd[None, :], (acc / total[:, None]).to(tl.float16), rm[:, None] < N)
+
+
+@triton.jit
+def print_kernel(x, BLOCK: tl.constexpr):
+    tl.device_print("value ", tl.load(x + tl.arange(0, BLOCK)))
+
+
+@triton.jit
+def wild_kernel(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i * 1000000000, i)  # the line that reports name
+
+
 def add():
     x, y = torch.randn(5000), torch.randn(5000)
     out = torch.empty_like(x)
@@ -97,6 +131,24 @@ def matmul():
     grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
     matmul_kernel[grid](a, b, c, m, n, k, k, n, n, BM=64, BN=64, BK=32, num_warps=4)
     return (c.float() - a.float() @ b.float()).abs().max()
+
+
+def attention():
+    q, k, v = (torch.randn(3, 100, 32).half() for _ in range(3))
+    out = torch.empty_like(q)
+    attention_kernel[(triton.cdiv(100, 64), 3)](q, k, v, out, 100, 32**-0.5, D=32, BM=64, BN=32, num_warps=2)
+    want = torch.nn.functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
+    return (out.float() - want).abs().max()
+
+
+def prints():
+    print_kernel[(1,)](torch.arange(7, 71, dtype=torch.int32), BLOCK=64, num_warps=1)
+    return 0.0
+
+
+def wild():
+    wild_kernel[(1,)](torch.zeros(64, dtype=torch.int32), BLOCK=64, num_warps=1)
+    return 0.0
 
 
 if __name__ == "__main__":
