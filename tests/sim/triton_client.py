@@ -103,6 +103,24 @@ def wild_kernel(x, BLOCK: tl.constexpr):
     tl.store(x + i * 1000000000, i)  # the line that reports name
 
 
+@triton.jit
+def scan_sort_kernel(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    tl.store(out + 2 * i, tl.cumsum(v, 0))
+    tl.store(out + 2 * i + 1, tl.sort(v))
+
+
+@triton.jit
+def lock_kernel(x, out, lock, BLOCK: tl.constexpr):
+    v = tl.sum(tl.load(x + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)), 0)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(out, tl.load(out) + v)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
 def add():
     x, y = torch.randn(5000), torch.randn(5000)
     out = torch.empty_like(x)
@@ -149,6 +167,19 @@ def prints():
 def wild():
     wild_kernel[(1,)](torch.zeros(64, dtype=torch.int32), BLOCK=64, num_warps=1)
     return 0.0
+
+
+def scan_sort():
+    x = torch.randint(-99, 100, (3, 512), dtype=torch.int32)
+    out = torch.empty(3, 512, 2, dtype=torch.int32)
+    scan_sort_kernel[(3,)](x, out, BLOCK=512)
+    return (out - torch.stack([x.cumsum(1), x.sort(1).values], -1)).abs().max()
+
+
+def lock():
+    x, out, word = torch.randint(-99, 100, (7, 256), dtype=torch.int32), *torch.zeros(2, 1, dtype=torch.int32)
+    lock_kernel[(7,)](x, out, word, BLOCK=256)
+    return (out - x.sum()).abs().max() + word.abs().max()
 
 
 if __name__ == "__main__":
