@@ -312,13 +312,20 @@ sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec
 
 /* ---- barriers ---- */
 
-/* The wave arrives at a barrier (s_barrier, s_barrier_signal). */
+/* The wave arrives at a barrier (s_barrier, s_barrier_signal): what is under way belongs to the next
+ * interval. */
 void
 sim_chk_signal(SimWave *w)
 {
-    const SimChkNumbers *n = &w->chk->n;
+    SimChk *c = w->chk;
+    const SimChkNumbers *n = &c->n;
     sim_race_signal(&w->race, cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) &&
                                   cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
+    for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
+        SimLdsOp *p = &c->log[k];
+        if (p->counter != ISA_CNT_COUNT && !cnt_done(n, p->counter, p->seq))
+            p->epoch = w->race.interval;
+    }
 }
 
 /* Marks an access anew: it belongs to the interval that begins. */
@@ -335,8 +342,8 @@ mark_again(SimGroup *g, uint32_t wave, const SimLdsOp *p)
     }
 }
 
-/* A barrier is complete: clear the interval, then mark again what is still in flight and what waves did after
- * their arrival. */
+/* A barrier is complete: clear the interval, then mark again what was in flight at a wave's arrival and what
+ * it did after it. */
 static void
 next_interval(SimGroup *g)
 {
@@ -359,8 +366,7 @@ next_interval(SimGroup *g)
             continue;
         for (uint32_t k = 1; k <= n; k++) {
             const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
-            bool under_way = p->counter != ISA_CNT_COUNT && !cnt_done(&c->n, p->counter, p->seq);
-            if (under_way || p->epoch > w->race.waited)
+            if (p->epoch > w->race.waited)
                 mark_again(g, i, p);
         }
     }
