@@ -133,6 +133,8 @@ sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t
 {
     pthread_mutex_lock(&d->launch_lock);
     SimImage *im = sim_image_load(d->mem, data, size, why, why_size);
+    if (im && im->archs >> d->chip->arch & 1)
+        im->arch = d->chip->arch;
     if (im && im->arch != d->chip->arch) {
         snprintf(why, why_size, "the code object is for %s, the device is %s", isa_arch_name(im->arch),
                  d->chip->gfx);

@@ -66,9 +66,10 @@ u64_at(const uint8_t *p)
     return v;
 }
 
-/* Does the target id ("...gfx942:sramecc+:xnack-") of a bundle entry suit the device? */
+/* Does the target id ("...gfx942:sramecc+:xnack-") of a bundle entry suit the device? The chip itself or,
+ * when asked, one of its generic targets. */
 static bool
-target_suits(const char *id, size_t n, const HipDevice *d)
+target_suits(const char *id, size_t n, const HipDevice *d, bool generic)
 {
     char buf[256], *gfx, *save, *tok;
     if (n >= sizeof buf)
@@ -79,7 +80,7 @@ target_suits(const char *id, size_t n, const HipDevice *d)
     if (!gfx || strncmp(buf, "hip", 3))
         return false;
     tok = strtok_r(gfx, ":", &save);
-    if (!tok || strcmp(tok, d->sim->chip->gfx))
+    if (!tok || !strcmp(tok, d->sim->chip->gfx) == generic || !sim_target_suits(tok, d->sim->chip->arch))
         return false;
     while ((tok = strtok_r(NULL, ":", &save)))
         if (!strstr(d->gcn_arch, tok))
@@ -87,9 +88,8 @@ target_suits(const char *id, size_t n, const HipDevice *d)
     return true;
 }
 
-/* The entry of an uncompressed offload bundle that suits the device; NULL: none. */
 static const uint8_t *
-from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
+find_entry(const uint8_t *p, const HipDevice *d, bool generic, uint64_t *size)
 {
     uint8_t head[32], entry[24 + 256];
     uint64_t at = 32;
@@ -101,13 +101,21 @@ from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
         uint64_t off = u64_at(entry), len = u64_at(entry + 8), id = u64_at(entry + 16);
         if (id >= 256 || off > image_limit || len > image_limit || !peek(entry + 24, p + at + 24, id))
             return NULL;
-        if (len && target_suits((const char *)entry + 24, id, d)) {
+        if (len && target_suits((const char *)entry + 24, id, d, generic)) {
             *size = len;
             return p + off;
         }
         at += 24 + id;
     }
     return NULL;
+}
+
+/* The entry of an uncompressed offload bundle that suits the device best; NULL: none. */
+static const uint8_t *
+from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
+{
+    const uint8_t *e = find_entry(p, d, false, size);
+    return e ? e : find_entry(p, d, true, size);
 }
 
 /* ---- compressed bundles ---- */

@@ -59,11 +59,29 @@ load_str(const Loader *ld, uint64_t off, uint64_t limit)
 
 /* ---- header ---- */
 
+/* Processors by their number in the ELF flags, and the chips that run their code: itself, or those of a
+ * generic target (code object v6). */
+#define ONLY(a) 1u << (a)
 static const struct {
     uint8_t mach;
-    IsaArch arch;
+    const char *name;
+    uint32_t archs;
 } machines[] = {
-    {0x3f, ISA_GFX90A}, {0x4c, ISA_GFX942}, {0x4f, ISA_GFX950}, {0x41, ISA_GFX1100}, {0x4e, ISA_GFX1201}};
+    {0x3f, "gfx90a", ONLY(ISA_GFX90A)},         {0x4c, "gfx942", ONLY(ISA_GFX942)},
+    {0x4f, "gfx950", ONLY(ISA_GFX950)},         {0x41, "gfx1100", ONLY(ISA_GFX1100)},
+    {0x4e, "gfx1201", ONLY(ISA_GFX1201)},       {0x5f, "gfx9-4-generic", ONLY(ISA_GFX942) | ONLY(ISA_GFX950)},
+    {0x54, "gfx11-generic", ONLY(ISA_GFX1100)}, {0x59, "gfx12-generic", ONLY(ISA_GFX1201)},
+};
+#undef ONLY
+
+bool
+sim_target_suits(const char *name, IsaArch arch)
+{
+    for (uint32_t i = 0; i < TL_COUNT(machines); i++)
+        if (!strcmp(machines[i].name, name))
+            return machines[i].archs >> arch & 1;
+    return false;
+}
 
 static bool
 read_header(Loader *ld)
@@ -85,7 +103,8 @@ read_header(Loader *ld)
     bool known = false;
     for (uint32_t i = 0; i < TL_COUNT(machines); i++) {
         if (machines[i].mach == (ld->eh.flags & 0xff)) {
-            im->arch = machines[i].arch;
+            im->archs = machines[i].archs;
+            im->arch = (IsaArch)__builtin_ctz(im->archs);
             known = true;
         }
     }

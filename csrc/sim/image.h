@@ -68,7 +68,8 @@ typedef struct SimSymbol {
 struct SimImage {
     TlArena arena;
     SimMem *mem;
-    IsaArch arch;
+    IsaArch arch;            /* the device's, once it is loaded there */
+    uint32_t archs;          /* chips that run it (bits 1 << IsaArch): several for a generic target */
     uint32_t abi_version;    /* code object version: 4, 5, 6 */
     uint32_t xnack, sramecc; /* 0 unsupported, 1 any, 2 off, 3 on (as e_flags) */
     uint8_t *file;
@@ -100,6 +101,8 @@ void sim_image_free(SimImage *im);
 SimKernel *sim_image_kernel(SimImage *im, const char *name); /* with or without ".kd"; NULL: none */
 const SimSymbol *sim_image_symbol(const SimImage *im, const char *name);
 /* The decoded code; NULL: *why says so. Call under the device's launch lock. */
+/* Does code for this target ("gfx942", "gfx11-generic") run on the chip? */
+bool sim_target_suits(const char *name, IsaArch arch);
 SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
 
 /* ---- kernel arguments ---- */

@@ -354,3 +354,32 @@ def test_results_are_defined(arch):
     co = simlib.code_object("\n".join(["s_mov_b32 m0, 1", *lines]), (simlib.BUF,), arch=arch, vgprs=16, sgprs=96)
     with pytest.raises(sim.SimulatorFault, match="undefined"):  # moved with what it moves
         sim.Device(arch, checks="init", threads=1).load(co).kernels["k"].launch(1, 32, [np.zeros(2, np.uint32)])
+
+
+@pytest.mark.parametrize("arch, wave", CASES)
+def test_half_overflow_mode(arch, wave):
+    """MODE.FP16_OVFL: a half that overflows is the largest number of its sign; infinities that were there stay."""
+    mode = "HW_REG_WAVE_MODE" if arch in GEN12 else "HW_REG_MODE"
+    big, inf, one = 0x7BFF, 0x7C00, 0x3C00
+    v = {"0": f"{big | (big | 0x8000) << 16:08x}", "1": f"{one | inf << 16:08x}", "3": f"{one | one << 16:08x}",
+         "4": f"{0x47800000:08x}", "5": f"{0xFF800000:08x}", **{k: "0" * 8 for k in "2678"}}  # fmt: skip
+    v = {k: x * wave for k, x in v.items()}
+    lines = ["v_pk_add_f16 v2, v0, v0", "v_pk_mul_f16 v6, v1, v0", "v_cvt_f16_f32 v7, v4", "v_cvt_f16_f32 v8, v5",
+             "v_pk_fma_f16 v3, v0, v0, v3"]  # fmt: skip
+    on = f"s_setreg_imm32_b32 hwreg({mode}, 23, 1), 1"
+    plain = run(arch, program(arch, *lines), {}, wave, v=v)
+    clamped = run(arch, program(arch, on, *lines), {}, wave, v=v)
+
+    def first(out: dict[str, Any], reg: int, mask: int = M32) -> int:
+        return int(out["v"][str(reg)][:8], 16) & mask
+
+    assert [first(plain, 2), first(plain, 3)] == [0xFC007C00, 0x7C007C00]
+    assert [first(clamped, 2), first(clamped, 3)] == [0xFBFF7BFF, 0x7BFF7BFF]
+    assert first(plain, 6) == first(clamped, 6) == 0xFC007BFF  # infinity times a number
+    assert [first(o, 7, 0xFFFF) for o in (plain, clamped)] == [0x7C00, 0x7BFF]
+    assert [first(o, 8, 0xFFFF) for o in (plain, clamped)] == [0xFC00, 0xFC00]
+    if arch in GEN12:
+        s = {4: big, 5: big, 6: 0, 7: 0, 8: inf, 9: 0x47800000, 10: 0}
+        lines = ["s_add_f16 s6, s4, s5", "s_add_f16 s7, s4, s8", "s_cvt_f16_f32 s10, s9"]
+        out = run(arch, program(arch, on, *lines), s, wave)
+        assert [pair(out, k, 32) for k in (6, 7, 10)] == [0x7BFF, 0x7C00, 0x7BFF]

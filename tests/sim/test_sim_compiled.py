@@ -171,3 +171,17 @@ def test_sizes_by_version(arch, version):
     want = 7 + (x % 5 | y % 3 << 4 | z % 2 << 8 | x // 5 << 12 | y // 3 << 16 | z // 2 << 20)
     assert (out == want).all()
     assert kernel.resources["wave_size"] == 64
+
+
+@pytest.mark.parametrize("target, arch", [("gfx9-4-generic", "gfx942"), ("gfx9-4-generic", "gfx950"),
+                                          ("gfx11-generic", "gfx1100"), ("gfx12-generic", "gfx1201")])  # fmt: skip
+def test_generic_targets(target, arch):
+    """Code for a generic target (v6) runs on each chip of its family, and on no other."""
+    if arch not in ARCHS:
+        pytest.skip(f"{arch} is not there")
+    wave = 32 if arch in RDNA else 64
+    code = compiled(target, wave, "")
+    check(code, arch, wave)
+    other = "gfx1201" if arch != "gfx1201" else "gfx942"
+    with pytest.raises(ValueError, match=f"the device is {other}"):
+        sim.Device(other, threads=1).load(code)
