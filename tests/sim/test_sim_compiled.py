@@ -17,7 +17,7 @@ import simlib
 sim = pytest.importorskip("tilelang.sim")
 
 CLANG, LLD = shutil.which("clang-22"), shutil.which("ld.lld-22") or shutil.which("ld.lld")
-pytestmark = pytest.mark.skipif(not (CLANG and LLD), reason="clang-22 or ld.lld is not installed")
+needs_clang = pytest.mark.skipif(not (CLANG and LLD), reason="clang-22 or ld.lld is not installed")
 SOURCE = Path(__file__).parent / "data/wave_kernels.cl"
 ARCHS = [a for a in simlib.MACH if sim._native.library().tlsim_arch_available(a.encode())]
 RDNA = [a for a in ARCHS if a.startswith("gfx1")]
@@ -146,12 +146,39 @@ def check(code: bytes, arch: str, wave: int, names: Callable[[str], bool] = lamb
     return len(kernels)
 
 
+KEPT = [(a, w) for a in RDNA for w in (32, 64)]
+
+
+def kept(arch: str, wave: int) -> bytes:
+    return (SOURCE.parent / f"wave{wave}.{arch}.hsaco").read_bytes()
+
+
+@pytest.mark.parametrize("arch, wave", KEPT)
+def test_kept(arch, wave):
+    """The code objects in data/ (-Os; v5 for gfx1100, v6 for gfx1201): needs no compiler."""
+    assert check(kept(arch, wave), arch, wave) >= 8
+
+
+@pytest.mark.parametrize("arch, wave", KEPT)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_late_delivery(arch, wave, seed):
+    """Nothing changes when every memory operation lands as late as the waits allow."""
+    dev = sim.Device(arch, checks="none", threads=1)
+    kernels = dev.load(kept(arch, wave)).kernels
+    for name, (a, want) in cases(wave).items():
+        out = np.zeros_like(want)
+        kernels[name].launch(GROUPS, 256, [a, out], delivery="late", seed=seed)
+        assert (out == want).all(), f"{name}: {int((out != want).sum())} wrong"
+
+
+@needs_clang
 @pytest.mark.parametrize("arch, wave, mode", BUILDS)
 @pytest.mark.parametrize("opt", ["-O2", "-O1"])
 def test_compiled(arch, wave, mode, opt):
     assert check(compiled(arch, wave, mode, 6, opt), arch, wave) >= 8
 
 
+@needs_clang
 @pytest.mark.parametrize("arch", ARCHS)
 def test_unoptimised(arch):
     """Without optimisation everything goes through the private segment, with flat accesses."""
@@ -159,6 +186,7 @@ def test_unoptimised(arch):
     check(compiled(arch, wave, "", 6, "-O0"), arch, wave, lambda n: n not in ("wide",))
 
 
+@needs_clang
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_sizes_by_version(arch, version):
@@ -173,6 +201,7 @@ def test_sizes_by_version(arch, version):
     assert kernel.resources["wave_size"] == 64
 
 
+@needs_clang
 @pytest.mark.parametrize("target, arch", [("gfx9-4-generic", "gfx942"), ("gfx9-4-generic", "gfx950"),
                                           ("gfx11-generic", "gfx1100"), ("gfx12-generic", "gfx1201")])  # fmt: skip
 def test_generic_targets(target, arch):
