@@ -85,8 +85,9 @@ kind_of(const SimBuild *b)
     case ISA_VOPD:
         return b->x->mfma && (!strncmp(b->name, "v_mfma", 6) || !strncmp(b->name, "v_smfmac", 8)) ? CK_MFMA
                                                                                                   : CK_VALU;
+    case ISA_OTHER: /* one LDS value to all lanes */
+        return CK_DS;
     case ISA_ENC_NONE:
-    case ISA_OTHER:
         break;
     }
     return CK_OTHER;
@@ -100,7 +101,7 @@ use_of(const SimBuild *b)
     uint32_t cl = isa_op_info(b->in->op)->classes;
     if (b->x->kind == CK_VMEM || b->x->kind == CK_FLAT || b->x->kind == CK_DS) {
         bool st = strstr(n, "_store_") || !strncmp(n, "ds_write", 8);
-        bool ld = strstr(n, "_load_") || !strncmp(n, "ds_read", 7);
+        bool ld = (cl & ISA_C_LOAD) || strstr(n, "_load_") || !strncmp(n, "ds_read", 7);
         bool at = (cl & ISA_C_ATOMIC) || (b->x->kind == CK_DS && !st && !ld && !strstr(n, "permute") &&
                                           !strstr(n, "swizzle") && strcmp(n, "ds_nop"));
         u = (uint8_t)((st ? CU_STORE : 0) | (ld ? CU_LOAD : 0) | (at ? CU_ATOMIC : 0));
@@ -116,6 +117,19 @@ use_of(const SimBuild *b)
     return u;
 }
 
+/* Which source of a memory instruction is the address: the first one, behind the data of buffer stores. */
+static void
+address_of(const SimBuild *b)
+{
+    const char *n = b->name;
+    const IsaInst *in = b->in;
+    bool buffer = in->enc == ISA_MUBUF || in->enc == ISA_MTBUF;
+    b->x->addr_cls = buffer ? (in->ndst || in->lds ? 0 : 1) : 0;
+    if (strstr(n, "swizzle") || strstr(n, "addtid"))
+        b->x->addr_cls = 255;
+    b->x->addr_lanes = strstr(n, "_load_tr_b") ? UINT32_MAX : ~UINT64_C(0); /* the lower 32 give addresses */
+}
+
 void
 sim_chk_prepare(SimBuild *b)
 {
@@ -124,6 +138,7 @@ sim_chk_prepare(SimBuild *b)
     uint32_t pos = 0;
     x->kind = isa_wait_limits(b->code->arch, in, x->wait) ? CK_WAIT : kind_of(b);
     x->use = use_of(b);
+    address_of(b);
     x->counters = (uint8_t)isa_counters_of(b->code->arch, in);
     IsaCoherence co = isa_coherence(b->code->arch, in);
     x->scope = co.scope;

@@ -56,17 +56,15 @@ sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
     return sink(w, r, bits, sim_sreg_name(first, name), what);
 }
 
-/* Rows that form an address: the first vector operand of a memory instruction. */
+/* Rows that form an address, and the scalars of a memory instruction. */
 static bool
 sink_address(SimWave *w, const SimRec *r, const SimExt *x)
 {
     SimChk *c = w->chk;
-    uint64_t exec = EXEC(w);
-    bool cross = !strncmp(isa_op_info(x->in.op)->name, "ds_swizzle", 10);
-    for (uint32_t i = 0; i < x->nvread && !cross; i++) {
+    uint64_t exec = EXEC(w) & x->addr_lanes;
+    for (uint32_t i = 0; i < x->nvread; i++) {
         const SimRange *g = &x->vread[i];
-        bool addr = x->in.enc == ISA_MUBUF ? g->cls == (x->in.ndst || x->in.lds ? 0 : 1) : g->cls == 0;
-        if (!addr || g->cls == 7)
+        if (g->cls != x->addr_cls)
             continue;
         for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++) {
             uint64_t p = c->vp[row] & exec;
@@ -79,7 +77,7 @@ sink_address(SimWave *w, const SimRec *r, const SimExt *x)
         }
     }
     for (uint32_t i = 0; i < x->nsread; i++)
-        if (x->sread[i].start != S_FLAT_SCRATCH && x->sread[i].start != S_M0 &&
+        if (x->sread[i].start != S_FLAT_SCRATCH && !(x->sread[i].start == S_M0 && (x->use & CU_DMA)) &&
             !sink_scalar(w, r, &x->sread[i], "an address"))
             return false;
     if (x->use & CU_DMA) {

@@ -107,8 +107,9 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t nvread, nvwrite, nsread, nswrite;
     uint8_t poison, haz, passes, is_dpp;
     uint8_t permswap, needs_m0, rw_lane, div_fmas, hwreg;
-    uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store, addr_bits; /* addr_bits: vread
-                                                             entries that form an address */
+    uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store,
+        addr_cls; /* addr_cls: class of the vread
+entry that is an address, 255: none */
     uint8_t mem_bytes, kind, use;
     uint8_t relidx;               /* its registers depend on M0 */
     uint8_t counters;             /* IsaCounter bits it counts in */
@@ -117,7 +118,8 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint16_t rows;                /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
     IsaRdnaKind rk;               /* mask: the scalar itself */
     const void *mfma;
-    SimBody plain_body; /* MODE_IDX: the body that runs on shifted operands */
+    uint64_t addr_lanes; /* lanes whose addresses count */
+    SimBody plain_body;  /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;
 
 struct SimRec { /* 64 bytes */
