@@ -212,7 +212,7 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
         sign_ops(t + 64, 0x80000000u, (in->neg_hi >> i) & 1, false);
         return;
     }
-    if (takes_high(o, type, sel))
+    if (!(d->flags & OPF_OPSELB) && takes_high(o, type, sel))
         EACH(l)
     t[l] >>= 16;
     if (type == KT_F64)

@@ -14,7 +14,7 @@ import pytest
 sim = pytest.importorskip("tilelang.sim")
 
 from rdna_cases import M32, assemble, hexrow, rows_of  # noqa: E402
-from rdna_ref import pattern, real, s  # noqa: E402
+from rdna_ref import FP8, fp8, pattern, real, s, stochastic  # noqa: E402
 
 ARCHS = ["gfx1100", "gfx1201"]
 BOTH = [(a, w) for a in ARCHS for w in (32, 64)]
@@ -594,3 +594,71 @@ def test_packed_fmac(arch, wave):
     for lane in range(wave):
         r = [float(h[1][lane, k]) * float(h[2][lane, k]) + float(h[0][lane, k]) for k in (0, 1)]
         assert got[lane] == pattern(r[0], "f16") | pattern(r[1], "f16") << 16, f"lane {lane}"
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+def test_bytes_of_8_bit_floats(wave):
+    """gfx1201: which byte or word is read or written, in every encoding; NaNs and infinities of both formats."""
+    rng = np.random.default_rng(54)
+    move = " quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf"
+    jobs: list[tuple[str, str, str, int]] = []
+    for k in FP8:
+        for n in range(4):
+            sel = f" byte_sel:{n}" if n else ""
+            jobs += [(f"v_cvt_f32_{k}_e64 v4, v8{sel}", k, "read", n),
+                     (f"v_cvt_f32_{k}_e64_dpp v4, v8{sel}{move}", k, "read", n),
+                     (f"v_cvt_sr_{k}_f32 v4, v8, v9{sel}", k, "write", n),
+                     (f"v_cvt_sr_{k}_f32_e64_dpp v4, v8, v9{sel}{move}", k, "write", n)]  # fmt: skip
+        for n, x in enumerate("lh"):
+            sel = " op_sel:[1,0]" if n else ""
+            jobs += [(f"v_cvt_pk_f32_{k}_e32 v[4:5], v8.{x}", k, "pair", n),
+                     (f"v_cvt_pk_f32_{k}_e64 v[4:5], v8.{x}{sel}", k, "pair", n),
+                     (f"v_cvt_pk_{k}_f32 v4.{x}, v8, v9" + " op_sel:[0,0,1]" * n, k, "pack", n)]  # fmt: skip
+    for (text, k, what, n), code in zip(jobs, assemble("gfx1201", wave, [j[0] for j in jobs]), strict=True):
+        assert code is not None, text
+        exec_, (old, old2, a, b) = active(rng, wave), rows(rng, wave, 4)
+        if "dpp" in text:
+            exec_ |= exec_ << 1 & 0xAAAAAAAAAAAAAAAA & ((1 << wave) - 1)
+            exec_ |= exec_ >> 1 & 0x5555555555555555
+        if what in ("write", "pack"):
+            a, b = (rng.uniform(-9, 9, wave).astype(np.float32).view(np.uint32) for _ in range(2))
+            b = rows(rng, wave, 1)[0] if what == "write" else b
+        out = run("gfx1201", wave, code, {4: old, 5: old2, 8: a, 9: b}, exec=f"{exec_:x}")
+        src = a[np.arange(wave) ^ 1] if "dpp" in text else a
+        for lane in range(wave):
+            x, y, before = int(src[lane]), int(b[lane]), int(old[lane])
+            got = [at(out, 4)[lane], at(out, 5)[lane]]
+            if not exec_ >> lane & 1:
+                assert got == [before, int(old2[lane])], f"{text}: lane {lane}"
+                continue
+            if what in ("read", "pair"):
+                octet = [x >> 8 * n] if what == "read" else [x >> 16 * n, x >> 16 * n + 8]
+                for have, o in zip(got, octet, strict=False):
+                    want = fp8(o, k)
+                    ok = math.isnan(real(have, "f32")) if math.isnan(want) else have == pattern(want, "f32")
+                    assert ok, f"{text}: lane {lane} is {have:x}, not {want}"
+                continue
+            if what == "write":
+                byte = stochastic(k)(x, y, 0) & 255
+                want = before & ~(255 << 8 * n) | byte << 8 * n
+            else:
+                both = [int(np.array(real(v, "f32"), np.float32).astype(FP8[k]).view(np.uint8)) for v in (x, y)]
+                want = before & ~(0xFFFF << 16 * n) | (both[0] | both[1] << 8) << 16 * n
+            assert got[0] == want, f"{text}: lane {lane} is {got[0]:x}, not {want:x}"
+
+
+@pytest.mark.parametrize(("arch", "wave"), BOTH)
+def test_comparison_to_exec(arch, wave):
+    """EXEC by name as the destination of a comparison; null takes a result that nobody wants."""
+    rng = np.random.default_rng(55)
+    exec_, (a, b) = active(rng, wave), rows(rng, wave, 2)
+    lines = ["v_cmp_lt_u32_e64 exec, v8, v9", "v_cmp_lt_u32_e64 null, v8, v9"] if wave == 64 else [
+        "v_cmp_lt_u32_e64 exec_lo, v8, v9", "v_cmp_lt_u32_e64 null, v8, v9"]  # fmt: skip
+    want = sum(1 << i for i in range(wave) if exec_ >> i & 1 and a[i] < b[i])
+    for text, code, e in zip(lines, assemble(arch, wave, lines), (want, exec_), strict=True):
+        out = run(arch, wave, code, {8: a, 9: b}, exec=f"{exec_:x}", vcc="1234", s={"0": "77", "1": "88"})
+        assert int(out["exec"], 16) == e and int(out["vcc"], 16) == 0x1234, text
+        assert out["s"] == {"0": "00000077", "1": "00000088"}, text
+    code = assemble(arch, wave, ["v_add_co_u32 v4, null, v8, v9"])[0]
+    out = run(arch, wave, code, {4: a, 8: a, 9: b}, s={"0": "77"})
+    assert at(out, 4) == (a + b).tolist() and out["s"] == {"0": "00000077"}
