@@ -677,3 +677,46 @@ def test_hidden_pointers_and_bases(arch):
     assert out[0] == 768
     for i in (1, 3, 5, 7):
         assert out[i] == out[i + 1], i
+
+
+# ---- waiting for each other ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch, wave", CASES)
+@pytest.mark.parametrize("pause", ["s_sleep 1", "s_nop 0", "s_sleep_var s50"])
+def test_spin_on_a_later_workgroup(arch, wave, pause):
+    """All workgroups wait for a flag that the last one sets: residents take turns, with and without sleep."""
+    if pause.startswith("s_sleep_var") and arch != "gfx1201":
+        pause = "s_sleep 3"
+    a = Asm(arch)
+    load = "global_load_b32" if arch in RDNA else "global_load_dword"
+    coherent = {"gfx90a": "glc", "gfx1100": "glc", "gfx1201": "scope:SCOPE_DEV"}.get(arch, "sc1")
+    store = {"gfx90a": "", "gfx1100": "", "gfx1201": "scope:SCOPE_DEV"}.get(arch, "sc1")
+    group = {"gfx1201": "ttmp9", "gfx1100": "s15"}.get(arch, "s2")
+    extra = wave_flag(arch, wave) + ("\n.amdhsa_user_sgpr_count 15" if arch == "gfx1100" else "")
+    n = 24
+    body = f"""
+      {a.smem(40, 2, "s[0:1]")}
+      v_mov_b32 v10, 0
+      s_mov_b32 s50, 2
+      {a.wait}
+      s_cmp_eq_u32 {group}, {n - 1}
+      s_cbranch_scc1 last
+    again:
+      {pause}
+      {load} v2, v10, {OUT} {coherent}
+      {a.wait_all}
+      v_readfirstlane_b32 s51, v2
+      s_cmp_eq_u32 s51, 0
+      s_cbranch_scc1 again
+      s_branch done
+    last:
+      v_mov_b32 v2, 1
+      {a.store} v10, v2, {OUT} {store}
+      {a.wait_stores}
+    done:
+    """
+    kernel = sim.Device(arch, threads=2).load(simlib.code_object(body, (BUF,), arch=arch, sgprs=96, extra=extra))
+    flag = np.zeros(1, np.uint32)
+    kernel.kernels["k"].launch(n, wave, [flag])
+    assert flag[0] == 1
