@@ -13,6 +13,7 @@ typedef enum HwReg {
     HW_STATUS,
     HW_TRAPSTS,
     HW_STATE_PRIV,
+    HW_IB_STS2,
     HW_EXCP_PRIV,
     HW_EXCP_USER,
     HW_HW_ID,
@@ -32,12 +33,12 @@ typedef enum HwReg {
 static const struct {
     uint8_t reg, id[3];
 } hwregs[] = {
-    {HW_MODE, {1, 1, 1}},         {HW_STATUS, {2, 2, 2}},         {HW_TRAPSTS, {3, 3, 0}},
-    {HW_HW_ID, {4, 0, 0}},        {HW_STATE_PRIV, {0, 0, 4}},     {HW_GPR_ALLOC, {5, 5, 5}},
-    {HW_LDS_ALLOC, {6, 6, 6}},    {HW_SH_MEM_BASES, {15, 15, 0}}, {HW_EXCP_PRIV, {0, 0, 17}},
-    {HW_EXCP_USER, {0, 0, 18}},   {HW_XCC_ID, {20, 0, 0}},        {HW_SCRATCH_LO, {0, 20, 20}},
-    {HW_SCRATCH_HI, {0, 21, 21}}, {HW_HW_ID1, {0, 23, 23}},       {HW_HW_ID2, {0, 24, 24}},
-    {HW_CYCLES_LO, {0, 29, 29}},  {HW_CYCLES_HI, {0, 0, 30}},
+    {HW_MODE, {1, 1, 1}},         {HW_STATUS, {2, 2, 2}},       {HW_TRAPSTS, {3, 3, 0}},
+    {HW_HW_ID, {4, 0, 0}},        {HW_IB_STS2, {0, 28, 0}},     {HW_STATE_PRIV, {0, 0, 4}},
+    {HW_GPR_ALLOC, {5, 5, 5}},    {HW_LDS_ALLOC, {6, 6, 6}},    {HW_SH_MEM_BASES, {15, 15, 0}},
+    {HW_EXCP_PRIV, {0, 0, 17}},   {HW_EXCP_USER, {0, 0, 18}},   {HW_XCC_ID, {20, 0, 0}},
+    {HW_SCRATCH_LO, {0, 20, 20}}, {HW_SCRATCH_HI, {0, 21, 21}}, {HW_HW_ID1, {0, 23, 23}},
+    {HW_HW_ID2, {0, 24, 24}},     {HW_CYCLES_LO, {0, 29, 29}},  {HW_CYCLES_HI, {0, 0, 30}},
 };
 
 static uint32_t
@@ -66,7 +67,7 @@ status(SimWave *w)
                  (uint32_t)(w->g->nwaves > 1) << 11 | 1u << 16; /* in a workgroup of several; valid */
     if (generation(w) < 2)
         v |= w->scc;
-    if (generation(w) > 0 && w->code->wave64)
+    if (generation(w) == 2 && w->code->wave64)
         v |= 1u << 29;
     return v;
 }
@@ -74,8 +75,10 @@ status(SimWave *w)
 static uint32_t
 lds_alloc(const SimWave *w)
 {
-    uint32_t unit = w->code->arch == ISA_GFX950 ? 1280 : 512;
-    return (w->g->lds_bytes + unit - 1) / unit << 12;
+    /* allocated in 512 bytes (gfx950: 1280), counted in 64 dwords before gfx12 */
+    uint32_t granule = w->code->arch == ISA_GFX950 ? 1280 : 512;
+    uint32_t unit = w->code->arch == ISA_GFX950 || generation(w) == 2 ? granule : 256;
+    return (w->g->lds_bytes + granule - 1) / granule * (granule / unit) << 12;
 }
 
 static uint32_t
@@ -91,7 +94,9 @@ hwreg_read(SimWave *w, uint32_t id)
     case HW_EXCP_USER:
         return w->trapsts;
     case HW_STATE_PRIV:
-        return w->scc << 9;
+        return w->scc << 9 | (w->bar_done & 1u) << 2;
+    case HW_IB_STS2: /* a wave of 64 lanes */
+        return (uint32_t)w->code->wave64 << 11;
     case HW_HW_ID:
         return (w->index & 15) | ((w->index >> 2) & 3) << 4;
     case HW_HW_ID1: /* wave slot, SIMD of the WGP, WGP */
@@ -204,6 +209,7 @@ BODY(setreg)
     case HW_NONE:
     case HW_STATUS:
     case HW_STATE_PRIV:
+    case HW_IB_STS2:
     case HW_EXCP_PRIV:
     case HW_HW_ID:
     case HW_HW_ID1:

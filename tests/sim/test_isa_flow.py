@@ -179,11 +179,11 @@ def test_status_and_clocks(arch, wave):
     for c in (0, 1):
         assert pair(run(arch, program(arch, f"s_getreg_b32 s4, {scc}"), {4: 5}, wave, scc=c), 4, 32) == c
     if rdna:
-        code = program(arch, f"s_getreg_b32 s4, hwreg({status}, 29, 1)")
+        code = program(arch, f"s_getreg_b32 s4, hwreg({status}, 29, 1)" if new else "s_getreg_b32 s4, hwreg(28, 11, 1)")
         assert pair(run(arch, code, {4: 0}, wave), 4, 32) == (wave == 64)
     lds = "HW_REG_WAVE_LDS_ALLOC" if new else "HW_REG_LDS_ALLOC"
     code = program(arch, f"s_getreg_b32 s4, hwreg({lds}, 12, 9)")
-    assert pair(run(arch, code, {4: 0}, wave, lds="00" * 2048), 4, 32) == (2 if arch == "gfx950" else 4)
+    assert pair(run(arch, code, {4: 0}, wave, lds="00" * 2048), 4, 32) == {"gfx950": 2, "gfx1201": 4}.get(arch, 8)
     if rdna:
         cycles = "HW_REG_SHADER_CYCLES_LO" if new else "HW_REG_SHADER_CYCLES"
         read = f"s_getreg_b32 s4, hwreg({cycles}, 0, 20)"

@@ -428,7 +428,8 @@ def test_lds_size(arch, lds, dynamic):
     total = lds + dynamic
     write, read = ("ds_store_b32", "ds_load_b32") if arch in RDNA else ("ds_write_b32", "ds_read_b32")
     reg = "HW_REG_WAVE_LDS_ALLOC" if arch == "gfx1201" else "HW_REG_LDS_ALLOC"
-    unit = 1280 if arch == "gfx950" else 512
+    granule = 1280 if arch == "gfx950" else 512
+    unit = granule if arch in ("gfx950", "gfx1201") else 256
 
     def body(at: int) -> str:
         access = [f"v_mov_b32 v1, 0x{at:x}", "v_mov_b32 v2, 77", f"{write} v1, v2", f"{read} v11, v1", a.wait_all,
@@ -437,7 +438,7 @@ def test_lds_size(arch, lds, dynamic):
         return "\n".join([*a.out(0), *access, f"s_getreg_b32 s50, hwreg({reg}, 12, 9)", *a.put(1, "s50")])
 
     out = run_lds(arch, body(total - 4), lds, dynamic, "none")
-    assert out[1] == -(-total // unit)
+    assert out[1] == -(-total // granule) * granule // unit
     if total:
         assert out[0] == 77
     with pytest.raises(sim.SimulatorFault) as e:
