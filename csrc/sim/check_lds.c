@@ -66,7 +66,7 @@ same_value(const SimWave *w, uint32_t byte, uint32_t lane)
     const SimChk *c = w->chk;
     if (!c->lds_data)
         return false;
-    uint32_t off = byte - c->lds_addr[lane];
+    uint32_t off = byte - c->lds_addr[lane] + (c->lds_hi ? 2 : 0);
     return w->g->lds[byte] == (uint8_t)(c->lds_data[(off / 4) * LANES + lane] >> 8 * (off % 4));
 }
 
@@ -269,11 +269,12 @@ sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, ui
 
 bool
 sim_chk_lds_write(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
-                  const uint32_t *data)
+                  const uint32_t *data, bool hi)
 {
     SimChk *c = w->chk;
     c->lds_data = data;
     c->lds_addr = addr;
+    c->lds_hi = hi;
     bool ok = access_lds(w, r, addr, exec, bytes, true, false);
     c->lds_data = c->lds_addr = NULL;
     return ok;

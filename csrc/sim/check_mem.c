@@ -76,7 +76,7 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
     if (!m)
         return true;
     if (write && !atomic)
-        return sim_chk_lds_write(w, r, v->la, m, n, n >= 4 ? ROW(w, r->src[1].idx) : NULL);
+        return sim_chk_lds_write(w, r, v->la, m, n, n >= 4 ? ROW(w, r->src[1].idx) : NULL, false);
     return atomic ? sim_chk_lds_atomic(w, r, v->la, m, n) : sim_chk_lds(w, r, v->la, m, n, false);
 }
 

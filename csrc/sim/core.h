@@ -332,7 +332,8 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
     const uint32_t *lds_data, *lds_addr; /* of the LDS store that is being checked, else NULL */
-    bool flat_lds;                       /* the last flat instruction had lanes in LDS */
+    bool lds_hi;
+    bool flat_lds; /* the last flat instruction had lanes in LDS */
     /* ordering with other workgroups */
     struct SimCoherent {
         uint32_t seq, n, pc;
@@ -610,9 +611,10 @@ void sim_chk_after(SimWave *w, const SimRec *r);  /* after the body ran */
 /* LDS accesses of the checked variant: race marks, pending LDS-DMA; false = stop. */
 bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                  bool write);
-/* A store of rows from `data` on (NULL: not known): two waves may write the same value. */
+/* A store of rows from `data` on (NULL: not known), hi: of their upper halves. Two waves may write one value.
+ */
 bool sim_chk_lds_write(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
-                       const uint32_t *data);
+                       const uint32_t *data, bool hi);
 bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes);
 /* Undefined lanes of each dword of an access of `bytes` (or of a narrow one): undef[dword]. */
 void sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint64_t *undef);

@@ -135,7 +135,7 @@ body_ds_store(SimWave *w, const SimRec *r)
         pointers(w, addr, ok, ptr);
         const uint32_t *data = ROW(w, r->src[1 + k].idx);
         if (w->chk) {
-            if (!sim_chk_lds_write(w, r, addr, ok, op->acc.bytes, op->acc.d16 == 2 ? NULL : data))
+            if (!sim_chk_lds_write(w, r, addr, ok, op->acc.bytes, data, op->acc.d16 == 2))
                 return NULL;
             sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes);
         }

@@ -453,9 +453,11 @@ deferred(const SimWave *w, const SimRec *r)
 {
     const SimExt *x = r->ext;
     uint32_t c = x && x->in.size ? isa_counters_of(w->code->arch, &x->in) : 0;
-    if (c && (x->in.gds || x->in.op == ISA_OP_s_sendmsg || x->in.op == ISA_OP_s_sendmsghalt))
-        c = 0;
-    return c;
+    if (!c)
+        return 0;
+    uint32_t op = x->in.op;
+    bool gws = x->in.gds || (op >= ISA_OP_ds_gws_barrier && op <= ISA_OP_ds_gws_sema_v);
+    return gws || op == ISA_OP_s_sendmsg || op == ISA_OP_s_sendmsghalt ? 0 : c;
 }
 
 /* Puts an operation of these lanes aside; false: stop. */

@@ -45,10 +45,12 @@ REASONS = [
         "between the reads of the K tile and the next writes to it lie the barriers of the row statistics",
     ),
     Reason(
-        "clang-reduce",
+        r"clang-reduce(\..*)?",
         "(wait|barrier)",
-        r"v_cmp_(gt|eq)_u32_e32 vcc, \d+, v0; s_waitcnt lgkmcnt\(0\); s_barrier|"
-        r"s_waitcnt lgkmcnt\(0\); s_barrier; s_and_saveexec_b64 s\[0:1\], vcc",
+        r"(v_cmp_(gt|eq)_u32_e32 vcc, \d+, v0|s_mov_b32 s[05], .*); s_waitcnt lgkmcnt\(0\); s_barrier|"
+        r"s_waitcnt lgkmcnt\(0\); s_barrier; (s_and_saveexec_b64 s\[0:1\], vcc|buffer_gl0_inv)|"
+        r"s_or_b32 exec_lo, exec_lo, s0; s_wait_loadcnt_dscnt 0x0; s_barrier_signal -1|"
+        r"s_mov_b32 s0, exec_lo; s_barrier_wait 0xffff; global_inv scope:SCOPE_SE",
         "the last steps of the tree are within one wave, whose LDS operations keep their order",
     ),
     Reason(
@@ -69,6 +71,18 @@ REASONS = [
         r".*",
         "eight barriers an iteration keep the halves in turn; between a write and a read of the tile lie several "
         "(without all of them it is a race: test_pingpong_needs_its_barriers)",
+    ),
+    Reason(
+        r"clang-matmul\.gfx1201",
+        "wait",
+        r"v_fmac_f32_e32 .*; s_wait_loadcnt 0x0; s_barrier_signal -1",
+        "the fence of the barrier waits for loads; theirs were waited for where they were stored to LDS",
+    ),
+    Reason(
+        r".*\.gfx1[12].*",
+        "nop",
+        r"global_store_.*; s_nop 0; s_sendmsg sendmsg\(MSG_DEALLOC_VGPRS\)",
+        "stands before the message that gives registers back; no value passes",
     ),
     Reason("iree-.*", "barrier", r"buffer_store_dword .*; s_barrier; s_endpgm", "nothing comes after it"),
 ]
@@ -216,8 +230,8 @@ def test_other_names_and_registers_get_the_same_reports(name):
 # ---- two waves on a byte ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value, clean", [("v_mov_b32 v2, 7", True), ("v_mov_b32 v2, v0", False)])
-@pytest.mark.parametrize("store", ["ds_write_b32 v1, v2", "flat_store_dword v[4:5], v2"])
+@pytest.mark.parametrize("value, clean", [("v_mov_b32 v2, 0x70007", True), ("v_lshlrev_b32 v2, 10, v0", False)])
+@pytest.mark.parametrize("store", ["ds_write_b32 v1, v2", "ds_write_b16_d16_hi v1, v2", "flat_store_dword v[4:5], v2"])
 def test_replicated_stores_are_no_race(store, value, clean):
     """Triton lets all waves that hold a value store it: what is there afterwards does not depend on the order."""
     body = f"""v_and_b32 v3, 63, v0

@@ -5,6 +5,11 @@
 #define SHARED __attribute__((shared))
 #define TID __builtin_amdgcn_workitem_id_x()
 #define WG __builtin_amdgcn_workgroup_id_x()
+#if defined(__gfx1100__) || defined(__gfx1201__)
+#define RDNA 1 // waves of 32 lanes
+#else
+#define RDNA 0
+#endif
 
 DEVICE static inline void
 sync()
@@ -66,6 +71,7 @@ GLOBAL histogram(const unsigned char *a, int *o)
         __hip_atomic_fetch_add(o + TID, t[TID], __ATOMIC_RELAXED, 4);
 }
 
+#if !RDNA
 // A matrix instruction fed from LDS: 32 x 32 x 16 halves, one wave works, four fill.
 typedef _Float16 h4 __attribute__((ext_vector_type(4)));
 typedef float f16v __attribute__((ext_vector_type(16)));
@@ -86,18 +92,20 @@ GLOBAL mfma(const _Float16 *a, const _Float16 *b, float *o)
     for (int r = 0; r < 16; r++)
         o[TID * 16 + r] = s[r] * 2;
 }
+#endif
 
 // Neighbours by permute, then a scan of 256 numbers over waves through LDS.
 GLOBAL scan(const int *a, int *o)
 {
-    SHARED static int last[4];
-    int v = a[TID], l = TID & 63, w = TID >> 6;
-    for (int d = 1; d < 64; d <<= 1) {
+    enum { WAVE = RDNA ? 32 : 64 };
+    SHARED static int last[256 / WAVE];
+    int v = a[TID], l = TID % WAVE, w = TID / WAVE;
+    for (int d = 1; d < WAVE; d <<= 1) {
         int u = __builtin_amdgcn_ds_bpermute((l - d) << 2, v);
         if (l >= d)
             v += u;
     }
-    if (l == 63)
+    if (l == WAVE - 1)
         last[w] = v;
     sync();
     for (int k = 0; k < w; k++)

@@ -149,29 +149,36 @@ CASES = {
 }
 
 
-def main(arch: str = "gfx942") -> None:
+ARCHS = {"gfx942": CASES, "gfx950": ("matmul", "attention"), "gfx1100": ("softmax", "matmul", "attention")}
+ARCHS["gfx1201"] = ARCHS["gfx1100"]
+
+
+def main() -> None:
     programs = {}
-    for name, (fn, signature, constants, options, grid, args) in CASES.items():
-        params = list(signature) + list(constants)
-        sig = signature | dict.fromkeys(constants, "constexpr")
-        attrs = {(i,): [["tt.divisibility", 16]] for i, p in enumerate(params) if str(sig[p]).startswith("*")}
-        for i, p in enumerate(signature):
-            if isinstance(args[i], int) and args[i] % 16 == 0:
-                attrs[(i,)] = [["tt.divisibility", 16]]
-        src = ASTSource(fn, sig, {(params.index(c),): v for c, v in constants.items()}, attrs)
-        c = triton.compile(src, target=GPUTarget("hip", arch, 64), options=options)
-        file = f"triton-{name}.{arch}.hsaco"
-        (HERE / file).write_bytes(c.asm["hsaco"])
-        programs[name] = {
-            "file": file,
-            "arch": arch,
-            "grid": grid,
-            "block": [64 * c.metadata.num_warps, 1, 1],
-            "lds": c.metadata.shared,
-            "args": [*args, None, None],
-            "made_by": f"triton {triton.__version__}",
-        }
-        print(name, len(c.asm["hsaco"]), "bytes,", c.asm["amdgcn"].count("s_barrier"), "barriers")
+    for arch, names in ARCHS.items():
+        wave = 64 if arch.startswith("gfx9") else 32
+        for name in names:
+            fn, signature, constants, options, grid, args = CASES[name]
+            params = list(signature) + list(constants)
+            sig = signature | dict.fromkeys(constants, "constexpr")
+            attrs = {(i,): [["tt.divisibility", 16]] for i, p in enumerate(params) if str(sig[p]).startswith("*")}
+            for i in range(len(signature)):
+                if isinstance(args[i], int) and args[i] % 16 == 0:
+                    attrs[(i,)] = [["tt.divisibility", 16]]
+            src = ASTSource(fn, sig, {(params.index(c),): v for c, v in constants.items()}, attrs)
+            c = triton.compile(src, target=GPUTarget("hip", arch, wave), options=options)
+            file = f"triton-{name}.{arch}.hsaco"
+            (HERE / file).write_bytes(c.asm["hsaco"])
+            programs[name if arch == "gfx942" else f"{name}.{arch}"] = {
+                "file": file,
+                "arch": arch,
+                "grid": grid,
+                "block": [wave * c.metadata.num_warps, 1, 1],
+                "lds": c.metadata.shared,
+                "args": [*args, None, None],
+                "made_by": f"triton {triton.__version__}",
+            }
+            print(name, arch, len(c.asm["hsaco"]), "bytes,", c.asm["amdgcn"].count("s_barrier"), "barriers")
     text = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in programs.items())
     (HERE / "triton.json").write_text("{\n" + text + "\n}\n")
 
