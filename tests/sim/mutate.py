@@ -22,7 +22,7 @@ from tilelang import sim
 
 S_NOP = 0xBF800000
 LATE_SEEDS = range(32)
-NAMES_IT = {"wait": {"wait", "race"}, "barrier": {"race", "barrier"}, "nop": {"hazard"}}
+NAMES_IT = {"wait": {"wait", "race"}, "barrier": {"race", "barrier"}, "nop": {"hazard"}, "alu": {"hazard"}}
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change. what: wait, barrier, nop; text: the instruction; before, after: its neighbours."""
+    """One change. what: wait, barrier, nop, alu (a wait for the ALUs on RDNA); text: the instruction; before, after:
+    its neighbours."""
 
     what: str
     pc: int
@@ -82,7 +83,7 @@ class Survey:
     idle: int = 0  # where this launch never comes (padding, other paths)
 
     def __str__(self) -> str:
-        parts = [f"{w} {self.reported[w]} of {self.tried[w]}" for w in ("wait", "barrier", "nop") if self.tried[w]]
+        parts = [f"{w} {self.reported[w]} of {self.tried[w]}" for w in NAMES_IT if self.tried[w]]
         excused = sum(self.excused.values())
         return f"reported: {', '.join(parts) or 'nothing'}; excused {excused}, never run {self.idle}"
 
@@ -142,7 +143,7 @@ def targets(dis: list[tuple[int, str]]) -> set[int]:
     return out
 
 
-def mutants(p: Program, what: Sequence[str] = ("wait", "barrier", "nop")) -> Iterator[Mutant]:
+def mutants(p: Program, what: Sequence[str] = tuple(NAMES_IT)) -> Iterator[Mutant]:
     """All mutants. Of an s_nop one wait state is taken; `s_nop 0` changes places with what follows, if nothing
     jumps there."""
     module = device(p.arch, "none").load(bytes(p.code))
@@ -154,8 +155,8 @@ def mutants(p: Program, what: Sequence[str] = ("wait", "barrier", "nop")) -> Ite
     for i, (pc, text) in enumerate(dis):
         before, after = (dis[i - 1][1] if i else ""), (dis[i + 1][1] if i + 1 < len(dis) else "")
         code = bytearray(p.code)
-        if re.match(r"s_wait(cnt|_)", text) and "depctr" not in text and "wait_alu" not in text:
-            kind = "wait"
+        if re.match(r"s_wait(cnt|_)", text):
+            kind = "alu" if text.startswith(("s_waitcnt_depctr", "s_wait_alu")) else "wait"
             struct.pack_into("<I", code, start + pc, S_NOP)
             if dis[i + 1][0] - pc == 8:
                 struct.pack_into("<I", code, start + pc + 4, S_NOP)
@@ -178,7 +179,7 @@ def mutants(p: Program, what: Sequence[str] = ("wait", "barrier", "nop")) -> Ite
 
 
 def survey(
-    p: Program, reasons: Sequence[Reason] = (), what: Sequence[str] = ("wait", "barrier", "nop"), checks: str = "all"
+    p: Program, reasons: Sequence[Reason] = (), what: Sequence[str] = tuple(NAMES_IT), checks: str = "all"
 ) -> Survey:
     """The original must be clean and independent of delivery; then every mutant."""
     out = Survey()

@@ -73,16 +73,28 @@ REASONS = [
         "(without all of them it is a race: test_pingpong_needs_its_barriers)",
     ),
     Reason(
-        r"clang-matmul\.gfx1201",
+        r"(clang-matmul|triton-softmax)\.gfx1201",
         "wait",
-        r"v_fmac_f32_e32 .*; s_wait_loadcnt 0x0; s_barrier_signal -1",
-        "the fence of the barrier waits for loads; theirs were waited for where they were stored to LDS",
+        r"v_(fmac|max_num)_f32_e32 .*; s_wait_loadcnt 0x0; s_barrier_signal -1",
+        "the fence of the barrier waits for loads; all of them were waited for where they were used",
     ),
     Reason(
         r".*\.gfx1[12].*",
         "nop",
         r"global_store_.*; s_nop 0; s_sendmsg sendmsg\(MSG_DEALLOC_VGPRS\)",
         "stands before the message that gives registers back; no value passes",
+    ),
+    Reason(
+        r"clang-scan\.gfx1201",
+        "alu",
+        r".*; s_wait_alu depctr_sa_sdst\(0\); s_(and_saveexec|or|and_not1)_b32 .*, s4",
+        "LLVM joins the paths: where this launch goes, no vector instruction has read s4 or s5 before they are written",
+    ),
+    Reason(
+        r".*\.gfx1201",
+        "alu",
+        r".*; s_wait_alu depctr_sa_sdst\(0\); s_mov_b32 s0, ttmp9",
+        "nothing ever writes ttmp9",
     ),
     Reason("iree-.*", "barrier", r"buffer_store_dword .*; s_barrier; s_endpgm", "nothing comes after it"),
 ]

@@ -1,5 +1,5 @@
 // clang_kernels.hip - kernels whose waits and barriers are taken away in turn. Compiled without HIP's headers:
-// clang-22 -x hip --cuda-device-only --offload-arch=gfx942 -nogpuinc -nogpulib --no-gpu-bundle-output -O3 clang_kernels.hip -o clang.gfx942.hsaco
+// clang-22 -x hip --cuda-device-only --offload-arch=CHIP -nogpuinc -nogpulib --no-gpu-bundle-output -O3 clang_kernels.hip -o clang.CHIP.hsaco
 #define GLOBAL extern "C" __attribute__((global, amdgpu_flat_work_group_size(256, 256))) void
 #define DEVICE __attribute__((device))
 #define SHARED __attribute__((shared))
