@@ -259,6 +259,21 @@ find_rdna(IsaGen gen, uint32_t w)
     }
 }
 
+/* What is refused: instructions of graphics by name. */
+static const char *
+graphics_name(IsaGen gen, uint32_t w)
+{
+    uint32_t head = w >> 26;
+    bool image = gen == ISA_GEN12 ? head == 0x34 || head == 0x39 : head == 0x3c;
+    if (image)
+        return "image_* instructions (images, ray tracing) are not for compute";
+    if (gen != ISA_GEN9 && head == 0x3e)
+        return "exp and export instructions are not for compute";
+    if (gen != ISA_GEN9 && w >> 24 == 0xcd)
+        return "v_interp_* instructions are not for compute";
+    return "reserved encoding family";
+}
+
 static IsaGen
 generation(IsaArch a)
 {
@@ -428,11 +443,13 @@ decode(IsaDec *d)
         return decode_dual(d, w0);
     Slot s = w0 >> 30 != 3 ? find_short(w0) : d->gen == ISA_GEN9 ? find_gfx9(w0) : find_rdna(d->gen, w0);
     if (!s.size)
-        return isa_fail(d, "graphics or reserved encoding family");
+        return isa_fail(d, graphics_name(d->gen, w0));
     uint32_t head = find_scaled(d, &w0, &s) ? 8 : 0; /* bytes before the part that the rows describe */
     in->size = (uint8_t)s.size;
     if (!isa_rows(d->arch)[s.row].name_plus1)
-        return isa_fail(d, "unknown opcode");
+        return isa_fail(d, s.row == ISA_ROW0_LDSDIR
+                               ? "interpolation parameters (param_load) are not for compute"
+                               : "unknown opcode");
     if (d->avail < s.size)
         return isa_fail(d, "the instruction runs past the end of the code");
     set_row(d, s.row);

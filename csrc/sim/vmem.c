@@ -132,9 +132,8 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     }
     if (UNLIKELY(swizzle && structured))
         for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = base + so +
-                       swizzled(a[l], (off ? off[l] : 0) + inst, stride, 8u << (d[3] >> 21 & 3),
-                                2u << (d[3] >> 19 & 3));
+            v->va[l] =
+                base + so + swizzled(a[l], (off ? off[l] : 0) + inst, stride, 8u << (d[3] >> 21 & 3), 4);
 }
 
 /* ---- extents

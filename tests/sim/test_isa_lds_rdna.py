@@ -360,6 +360,23 @@ def test_refused_by_name(arch, wave):
             State(arch, wave, 1).run(text, code)
 
 
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_graphics_are_refused_by_name(arch):
+    texts = {
+        "image_load v[0:3], v[4:5], s[8:15] dmask:0xf dim:SQ_RSRC_IMG_2D": "image_",
+        "image_load v[0:3], [v4, v5], s[8:15] dmask:0xf dim:SQ_RSRC_IMG_2D": "image_",
+        "image_sample v[0:3], [v4, v5], s[8:15], s[16:19] dmask:0xf dim:SQ_RSRC_IMG_2D": "image_",
+        "exp mrt0 v0, v1, v2, v3": "export",
+        "v_interp_p10_f32 v0, v1, v2, v3": "v_interp_",
+        "lds_param_load v5, attr1.x": "param_load",
+    }
+    found = cases(arch, 32, list(texts))
+    assert len(found) >= 5
+    for text, code in found:
+        with pytest.raises(SimulatorFault, match=texts[text]):
+            State(arch, 32, 1).run(text, code)
+
+
 # ---- bank conflicts ------------------------------------------------------------------------------------------
 
 PHASES = {  # lanes that can conflict with each other

@@ -497,3 +497,22 @@ def test_buffer_formats(arch):
             back = mem[i * REGION + lane * SLOT : i * REGION + lane * SLOT + n].tobytes().hex()
             if (dfmt, nfmt) != (3, 1):  # two patterns mean -1
                 assert back == raw, f"data format {dfmt}, number format {nfmt} stored as {back}"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_swizzled_buffers(arch):
+    """Records interleaved dword by dword, 8 to 64 of them side by side."""
+    body, stride = PROLOGUE, 32
+    for lines in range(4):
+        body += HERE + f"s_or_b32 s25, s17, 0x{1 << 31 | stride << 16:x}\ns_mov_b32 s26, 64\n"
+        body += f"s_mov_b32 s27, 0x{0x27000 | lines << 21:x}\nv_mov_b32 v8, v0\nv_mov_b32 v9, 8\n"
+        body += "buffer_load_dword v10, v[8:9], s[24:27], 0 idxen offen offset:4\n" + WAIT + GIVE + NEXT
+    data = np.random.default_rng(15).integers(0, 256, REGION, dtype=np.uint8)
+    out = np.zeros(REGION * 4, np.uint8)
+    launch(arch, body, [data, out, out.copy()])
+    for lines in range(4):
+        n = 8 << lines
+        for lane in range(LANES):
+            at = (lane // n * stride + 12) * n + lane % n * 4
+            got = value(out[lines * REGION :], lane, 0, 4)
+            assert got == int.from_bytes(data[at : at + 4].tobytes(), "little"), (lines, lane)

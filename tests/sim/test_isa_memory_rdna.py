@@ -492,6 +492,24 @@ def test_lane_numbered(arch, wave):
 
 
 @both
+def test_cache_operations(arch, wave):
+    """Between a store and a load of the same wave they change nothing."""
+    if arch == "gfx1100":
+        ops = ["buffer_gl0_inv", "buffer_gl1_inv"]
+    else:
+        scopes = ("", " scope:SCOPE_SE", " scope:SCOPE_DEV", " scope:SCOPE_SYS")
+        ops = [f"global_{op}{s}" for op in ("inv", "wb", "wbinv") for s in scopes]
+    w, body = wait(arch), prologue(arch, wave)
+    for i, op in enumerate(ops):
+        body += here(wave) + f"v_add_nc_u32 v10, {i}, v0\nglobal_store_b32 v[6:7], v10, off\n" + w + op + "\n" + w
+        body += "global_load_b32 v11, v[6:7], off\n" + w + "global_store_b32 v[4:5], v11, off\n" + w + following(wave)
+    out = region(len(ops), wave)
+    launch(arch, wave, body, [np.zeros(SLOT * wave, np.uint8), out, out.copy()])
+    for i, op in enumerate(ops):
+        assert [value(out[i * SLOT * wave :], lane, 0, 4) for lane in range(wave)] == [i + k for k in range(wave)], op
+
+
+@both
 def test_tfe(arch, wave):
     """The status word after the data of a load with tfe is 0: everything is resident."""
     w = wait(arch)
