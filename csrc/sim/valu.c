@@ -158,7 +158,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
         return true;
     if ((d->flags & OPF_KEEPHI) && in->enc == ISA_VOP3)
         return true;
-    if (in->op_sel || ((d->flags & OPF_NEGIMM) && in->neg_lo))
+    if (in->op_sel || ((d->flags & OPF_DOT) && (in->neg_lo || in->neg_hi)))
         return true;
     if (d->flags & (OPF_OPSELB | OPF_OLD | OPF_BITOP3))
         return true;
@@ -302,6 +302,8 @@ dual_half(SimBuild *b, SimRec *h, bool second)
 static bool
 build_dual(SimBuild *b)
 {
+    if (b->code->wave64) /* only waves of 32 lanes have pairs */
+        return false;
     SimDual *d = tl_arena_alloc(&b->code->arena, sizeof *d, 64);
     if (!d)
         return !(b->failed = true);

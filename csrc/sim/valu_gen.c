@@ -215,14 +215,16 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
     if (!(d->flags & OPF_OPSELB) && takes_high(o, type, sel))
         EACH(l)
     t[l] >>= 16;
-    if (type == KT_F64)
+    if (type == KT_B32 && (d->flags & OPF_DOT)) /* two halves in one operand */
+        sign_ops(t, 0x80008000u, neg, abs_);
+    else if (type == KT_F64)
         sign_ops(t + 64, 0x80000000u, neg, abs_);
     else if (type == KT_F16 || (type == KT_B16 && (neg || abs_)))
         sign_ops(t, 0x8000u, neg, abs_);
     else if (neg || abs_)
         sign_ops(t, 0x80000000u, neg, abs_);
-    if (type == KT_F32 && ((in->neg_lo >> i) & 1)) /* dot2: the third source */
-        sign_ops(t, 0x80000000u, true, false);
+    if (type == KT_F32 && in->enc == ISA_VOP3P) /* dot products: the third; of 8-bit floats neg_hi is its abs */
+        sign_ops(t, 0x80000000u, (in->neg_lo >> i) & 1, d->t[0] == KT_B32 && ((in->neg_hi >> i) & 1));
 }
 
 /* ---- results

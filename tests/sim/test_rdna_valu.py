@@ -385,6 +385,8 @@ def test_every_pair(arch):
     code = assemble(arch, 32, ["v_dual_mov_b32 v8, s20 :: v_dual_mov_b32 v9, 1.0"])[0]
     out = run(arch, 32, code, {8: a, 9: b}, s={"20": "77"})
     assert at(out, 8) == [0x77] * 32 and at(out, 9) == [0x3F800000] * 32
+    with pytest.raises(sim.SimulatorFault, match="unsupported instruction"):  # waves of 64 lanes have no pairs
+        run(arch, 64, code, {})
 
 
 # ---- halves, selections, clamps -----------------------------------------------------------------------------
@@ -645,6 +647,46 @@ def test_bytes_of_8_bit_floats(wave):
                 both = [int(np.array(real(v, "f32"), np.float32).astype(FP8[k]).view(np.uint8)) for v in (x, y)]
                 want = before & ~(0xFFFF << 16 * n) | (both[0] | both[1] << 8) << 16 * n
             assert got[0] == want, f"{text}: lane {lane} is {got[0]:x}, not {want:x}"
+
+
+@pytest.mark.parametrize(("arch", "wave"), BOTH)
+def test_signs_of_dot_products(arch, wave):
+    """neg and abs of a pair of halves change both; of 8-bit floats only the third operand has them."""
+    rng = np.random.default_rng(56)
+    jobs = []
+    for na, ab, nc, ac in itertools.product((0, 1), repeat=4):
+        a, b, c = "-" * na + "v8", "|v9|" if ab else "v9", "-" * nc + ("|v10.l|" if ac else "v10.l")
+        jobs.append((f"v_dot2_f16_f16 v4.l, {a}, {b}, {c}", "f16", na, ab, nc, ac))
+        jobs.append((f"v_dot2_f32_f16 v4, v8, v9, v10 neg_lo:[{na},0,{nc}] neg_hi:[{ab},0,0]", "f32", na, ab, nc, 0))
+        jobs.append((f"v_dot4_f32_fp8_bf8 v4, v8, v9, v10 neg_lo:[0,0,{nc}] neg_hi:[0,0,{ac}]", "fp8", 0, 0, nc, ac))
+    for (text, kind, na, ab, nc, ac), code in zip(jobs, assemble(arch, wave, [j[0] for j in jobs]), strict=True):
+        if code is None:
+            assert kind == "fp8" and arch == "gfx1100", text
+            continue
+        h = [rng.integers(-6, 7, (wave, 2)).astype(np.float16) for _ in range(3)]
+        v = [x.view(np.uint16).astype(np.uint32) for x in h]
+        a, b, c = (x[:, 0] | x[:, 1] << np.uint32(16) for x in v)
+        if kind != "f16":
+            c = rng.integers(-9, 10, wave).astype(np.float32).view(np.uint32)
+        if kind == "fp8":
+            a, b = (rng.uniform(-3, 3, (wave, 4)).astype(FP8[k]).view(np.uint32)[:, 0] for k in ("fp8", "bf8"))
+        old = rows(rng, wave, 1)[0]
+        got = at(run(arch, wave, code, {4: old, 8: a, 9: b, 10: c}), 4)
+        for lane in range(wave):
+            z = float(h[2][lane, 0]) if kind == "f16" else real(int(c[lane]), "f32")
+            z = (-1 if nc else 1) * (abs(z) if ac else z)
+            if kind == "fp8":
+                xy = [fp8(int(a[lane]) >> k, "fp8") * fp8(int(b[lane]) >> k, "bf8") for k in (0, 8, 16, 24)]
+            else:
+                x, y = ([float(q) for q in p[lane]] for p in h[:2])
+                if kind == "f16":
+                    x, y = [-q if na else q for q in x], [abs(q) if ab else q for q in y]
+                else:
+                    x = [-x[0] if na else x[0], -x[1] if ab else x[1]]
+                xy = [p * q for p, q in zip(x, y, strict=True)]
+            want = pattern(sum(xy) + z, "f16" if kind == "f16" else "f32")
+            have = got[lane] & 0xFFFF if kind == "f16" else got[lane]
+            assert have == want or not (have | want) & 0x7FFF7FFF, f"{text}: lane {lane} is {have:x}, not {want:x}"
 
 
 @pytest.mark.parametrize(("arch", "wave"), BOTH)
