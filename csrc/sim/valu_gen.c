@@ -223,7 +223,8 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
         sign_ops(t, 0x8000u, neg, abs_);
     else if (neg || abs_)
         sign_ops(t, 0x80000000u, neg, abs_);
-    if (type == KT_F32 && in->enc == ISA_VOP3P) /* dot products: the third; of 8-bit floats neg_hi is its abs */
+    if (type == KT_F32 &&
+        in->enc == ISA_VOP3P) /* dot products: the third; of 8-bit floats neg_hi is its abs */
         sign_ops(t, 0x80000000u, (in->neg_lo >> i) & 1, d->t[0] == KT_B32 && ((in->neg_hi >> i) & 1));
 }
 
