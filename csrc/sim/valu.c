@@ -205,7 +205,8 @@ place_operands(SimBuild *b, const SimOpDesc *d)
         if (!o)
             return false;
         r->src[i] = sim_build_src(b, o);
-        if ((d->flags & OPF_MIX) && o->kind == ISA_OPND_CONST && !((in->op_sel_hi >> i) & 1))
+        if ((d->flags & OPF_MIX) && o->kind == ISA_OPND_CONST && !(o->flags & ISA_LITERAL) &&
+            !((in->op_sel_hi >> i) & 1))
             r->src[i] = sim_build_const(b, mix_const(o->bits));
     }
     if (d->flags & OPF_FMAC) {

@@ -704,3 +704,15 @@ def test_comparison_to_exec(arch, wave):
     code = assemble(arch, wave, ["v_add_co_u32 v4, null, v8, v9"])[0]
     out = run(arch, wave, code, {4: a, 8: a, 9: b}, s={"0": "77"})
     assert at(out, 4) == (a + b).tolist() and out["s"] == {"0": "00000077"}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_constants_of_mixed_multiply_adds(arch):
+    """An inline constant is 1.0 in either reading; a literal is the half or the float that its bits are."""
+    a, c = np.full(32, 0x7E800000, np.uint32), np.full(32, 0x3F800000, np.uint32)  # 2^126, 1
+    inline, literal = bytes.fromhex("040020cc08e52904"), bytes.fromhex("040020cc08ff2904003c0000")
+    as_half = bytearray(literal)
+    as_half[7] |= 0x10  # op_sel_hi of the second source
+    for code, want in ((inline, 2.0**126 + 1), (literal, 0x3C00 * 2.0**-23 + 1), (bytes(as_half), 2.0**126 + 1)):
+        got = at(run(arch, 32, code, {4: a, 8: a, 10: c}), 4)
+        assert got == [f32(want)] * 32, code.hex()
