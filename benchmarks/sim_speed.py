@@ -292,7 +292,7 @@ def scaling_rows(args: Any) -> list[dict[str, Any]]:
 
 # ---- vector instructions --------------------------------------------------------------------------------------------
 
-VALU_TURNS, VALU_OPS, VALU_OTHER = 2000, 8 * 16, 3
+VALU_TURNS, VALU_OPS, VALU_OTHER = 10000, 8 * 16, 3
 
 
 def valu_code(turns: int, half: bool) -> bytes:

@@ -219,8 +219,26 @@ enum { FMT_FP8, FMT_BF8, FMT_FP6, FMT_BF6, FMT_FP4, FMT_COUNT };
 float sim_small_float(uint32_t v, uint32_t fmt, bool fnuz);
 enum { MT_F32, MT_XF32, MT_F16, MT_BF16, MT_FP8, MT_I8, MT_F64, MT_F8F6F4 };
 
+/* Wrappers of the usual VALU instructions (body.inc): first those that have a form with signs. */
+typedef enum SimBodyId {
+    BODY_V1,
+    BODY_V2,
+    BODY_V3,
+    BODY_VCMP,
+    BODY_V1_SIGNED,
+    BODY_V2_SIGNED,
+    BODY_V3_SIGNED,
+    BODY_VCMP_SIGNED,
+    BODY_VCARRY,
+    BODY_CNDMASK,
+    BODY_COUNT
+} SimBodyId;
+
 typedef struct SimHostOps { /* everything that is built once a host level */
     const SimKern *kern;    /* [K_COUNT] */
+    const SimKern *flush;   /* the same, subnormal f32 sources and results flushed */
+    const SimBody *body;    /* [BODY_COUNT] */
+    void (*blend)(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
     void (*mma_f32)(float *d, const float *a, const float *b, const SimMma *m);
     void (*mma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m);
     /* idx[i * 64 + q]: dense k of stored element q of row i */
@@ -242,7 +260,8 @@ enum {
     MODE_IDX = 2 /* GPR indexing on */,
     MODE_HW = 4 /* mfma="hw": the chip's own summation */,
     MODE_SKIP = 8 /* VSKIP: no vector instruction has an effect */,
-    MODE_CLASSES = 16
+    MODE_FLUSH = 16 /* f32 subnormals flushed, nothing else odd: what assemblers take by default */,
+    MODE_CLASSES = 32
 };
 struct SimCode {
     TlAlloc alloc;
@@ -569,7 +588,7 @@ void sim_barrier_stuck(SimGroup *g);
 bool sim_build_hwreg(SimBuild *b); /* s_getreg, s_setreg, MODE, messages that return something */
 bool sim_build_smem(SimBuild *b);
 uint32_t sim_mode_start(IsaArch arch, uint32_t rsrc1);
-uint32_t sim_mode_class(IsaArch arch, uint32_t mode); /* MODE_PLAIN or MODE_ODD */
+uint32_t sim_mode_class(IsaArch arch, uint32_t mode); /* MODE_PLAIN, MODE_FLUSH or MODE_ODD */
 /* A new value of MODE; the record after r. */
 const SimRec *sim_set_mode(SimWave *w, const SimRec *r, uint32_t mode);
 /* The record at a code address, or NULL after a fault. */

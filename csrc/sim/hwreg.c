@@ -150,15 +150,17 @@ sim_set_mode(SimWave *w, const SimRec *r, uint32_t mode)
 {
     w->mode = mode;
     uint32_t skip = w->code->arch < ISA_GFX1100 && (mode >> 28 & 1) ? MODE_SKIP : MODE_PLAIN;
-    return sim_set_class(
-        w, r, (w->mode_cls & ~(uint32_t)(MODE_ODD | MODE_SKIP)) | sim_mode_class(w->code->arch, mode) | skip);
+    return sim_set_class(w, r,
+                         (w->mode_cls & ~(uint32_t)(MODE_ODD | MODE_FLUSH | MODE_SKIP)) |
+                             sim_mode_class(w->code->arch, mode) | skip);
 }
 
 uint32_t
 sim_mode_class(IsaArch arch, uint32_t mode)
 {
     uint32_t ieee = arch == ISA_GFX1201 ? 0 : 1u << 9; /* off is odd, so is fp16_ovfl */
-    return (mode & (0x8000ffu | ieee)) == (0xf0u | ieee) ? MODE_PLAIN : MODE_ODD;
+    uint32_t m = (mode & (0x8000ffu | ieee)) ^ ieee;
+    return m == 0xf0 ? MODE_PLAIN : m == 0xc0 ? MODE_FLUSH : MODE_ODD;
 }
 
 /* MODE at the start of a wave: round and denorm modes, fp16_ovfl; dx10_clamp and ieee, which gfx12 no longer

@@ -7,106 +7,7 @@
 void
 sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n)
 {
-    const uint32_t *m = exec_mask(w, exec);
-    for (uint32_t k = 0; k < n; k++, d += LANES, v += LANES)
-        for (int i = 0; i < LANES; i++)
-            d[i] = (v[i] & m[i]) | (d[i] & ~m[i]);
-}
-
-#define RUN(a, b, c)                                                                                         \
-    do {                                                                                                     \
-        uint32_t *d = ROW(w, r->dst);                                                                        \
-        uint64_t exec = EXEC(w);                                                                             \
-        SimK x;                                                                                              \
-        x.imm = 0;                                                                                           \
-        x.mode = w->mode;                                                                                    \
-        if (LIKELY(exec == ~UINT64_C(0))) {                                                                  \
-            r->fn(d, (a), (b), (c), &x);                                                                     \
-        } else if (exec) {                                                                                   \
-            uint32_t t[128];                                                                                 \
-            r->fn(t, (a), (b), (c), &x);                                                                     \
-            sim_blend(w, exec, d, t, r->ndst);                                                               \
-        }                                                                                                    \
-    } while (0)
-
-static const SimRec *
-body_v1(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128];
-    const uint32_t *a = src_row(w, r->src[0], t0);
-    RUN(a, a, a);
-    return NEXT(r);
-}
-
-static const SimRec *
-body_v2(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128], t1[128];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
-    RUN(a, b, b);
-    return NEXT(r);
-}
-
-static const SimRec *
-body_v3(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128], t1[128], t2[128];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1),
-                   *c = src_row(w, r->src[2], t2);
-    RUN(a, b, c);
-    return NEXT(r);
-}
-
-/* Carry in or select by a lane mask, carry out to a scalar pair. */
-static const SimRec *
-body_vcarry(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128], t1[128], t2[128], cin[64];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1),
-                   *c = r->src[2].kind ? src_row(w, r->src[2], t2) : b;
-    uint64_t exec = EXEC(w);
-    SimK x;
-    x.imm = 0;
-    x.mode = w->mode;
-    if (r->fl & RF_CIN) {
-        sim_mask_expand(s64(w, r->src[3]), cin);
-        x.cin = cin;
-    }
-    uint32_t *d = ROW(w, r->dst);
-    if (exec == ~UINT64_C(0)) {
-        r->fn(d, a, b, c, &x);
-    } else {
-        uint32_t t[128];
-        r->fn(t, a, b, c, &x);
-        sim_blend(w, exec, d, t, r->ndst);
-    }
-    if (r->fl & RF_COUT)
-        put_mask(w, r->dst2, x.mask_out & exec);
-    return NEXT(r);
-}
-
-static const SimRec *
-body_cndmask(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128], t1[128], cin[64];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
-    sim_mask_expand(s64(w, r->src[3]), cin);
-    RUN(a, b, cin);
-    return NEXT(r);
-}
-
-static const SimRec *
-body_vcmp(SimWave *w, const SimRec *r)
-{
-    uint32_t t0[128], t1[128];
-    const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
-    SimK x;
-    r->fn(NULL, a, b, b, &x);
-    uint64_t m = x.mask_out & EXEC(w);
-    put_mask(w, r->dst2, m);
-    if (r->fl & RF_CMPX)
-        SET_EXEC(w, m);
-    return NEXT(r);
+    w->code->host->blend(w, exec, d, v, n);
 }
 
 bool
@@ -132,6 +33,28 @@ sim_mode_matters(const SimOpDesc *d)
     return sim_type_is_float(d->dt) || sim_type_is_float(d->t[0]);
 }
 
+/* Are signs of sources all that a body with signs knows: floats of one width, no mask, no carry? */
+static bool
+signs_are_simple(const SimOpDesc *d)
+{
+    uint8_t t = d->t[0];
+    bool ok = (t == KT_F32 || t == KT_F16 || t == KT_F64) && d->nsrc >= 1 && d->nsrc <= 3 &&
+              !(d->flags & ~(OPF_TRANS | OPF_FMAC));
+    for (uint32_t i = 1; i < d->nsrc; i++)
+        ok = ok && d->t[i] == t;
+    return ok;
+}
+
+/* Does the flushing kernel, and nothing more, do what MODE_FLUSH asks of the operation? */
+static bool
+flush_is_simple(const SimBuild *b, const SimOpDesc *d)
+{
+    bool ok = !(d->flags & (OPF_MIX | OPF_DOT | OPF_PACKED)) && d->dt != KT_PF32 && d->dt != KT_MIX;
+    for (uint32_t i = 0; i < 3; i++)
+        ok = ok && d->t[i] != KT_PF32 && d->t[i] != KT_MIX;
+    return ok && !(b->r->fl & RF_CHIP);
+}
+
 /* Does any modifier ask for the general wrapper? */
 static bool
 needs_general(const SimBuild *b, const SimOpDesc *d)
@@ -140,7 +63,8 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
     if (in->form == ISA_DPP || in->form == ISA_DPP8 || in->form == ISA_SDWA || in->clamp || in->omod)
         return true;
     for (uint32_t i = 0; i < in->nopnds; i++)
-        if (in->opnd[i].flags & (ISA_NEG | ISA_ABS | ISA_SEXT))
+        if ((in->opnd[i].flags & ISA_SEXT) ||
+            ((in->opnd[i].flags & (ISA_NEG | ISA_ABS)) && !signs_are_simple(d)))
             return true;
     if (d->flags & OPF_MIX)
         return true;
@@ -163,7 +87,31 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
     if (d->flags & (OPF_OPSELB | OPF_OLD | OPF_BITOP3))
         return true;
     /* a literal or register of 16 bits may carry more bits than the type; kernels mask those themselves */
-    return (b->cls & MODE_ODD) && sim_mode_matters(d);
+    return sim_mode_matters(d) && ((b->cls & MODE_ODD) || ((b->cls & MODE_FLUSH) && !flush_is_simple(b, d)));
+}
+
+/* Signs of the sources into the record; of constants into the constant. */
+static void
+place_signs(SimBuild *b, const SimOpDesc *d)
+{
+    SimRec *r = b->r;
+    uint8_t t = d->t[0];
+    r->fl2 = 0;
+    r->aux = t == KT_F16 ? RS_F16 : t == KT_F64 ? RS_F64 : RS_F32;
+    uint64_t bit = t == KT_F16 ? 0x8000 : t == KT_F64 ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
+    for (uint32_t i = 0; i < d->nsrc; i++) {
+        const IsaOpnd *o = sim_build_read(b, i);
+        if (!o || !(o->flags & (ISA_NEG | ISA_ABS)))
+            continue;
+        if (r->src[i].kind == SRC_C) {
+            const uint32_t *c = b->code->consts[r->src[i].idx];
+            uint64_t v = c[0] | (uint64_t)c[LANES] << 32;
+            v = o->flags & ISA_ABS ? v & ~bit : v;
+            r->src[i] = sim_build_const(b, o->flags & ISA_NEG ? v ^ bit : v);
+            continue;
+        }
+        r->fl2 |= (uint8_t)((o->flags & ISA_NEG ? RS_NEG << i : 0) | (o->flags & ISA_ABS ? RS_ABS << i : 0));
+    }
 }
 
 /* An inline float decoded as a half, for a mixed-precision source that is read as f32. */
@@ -366,19 +314,26 @@ sim_build_valu(SimBuild *b)
                                                                     : POI_LANE;
         return sim_build_valu_gen(b, int_clamp);
     }
+    const SimHostOps *host = b->code->host;
+    uint32_t body;
     b->x->poison = POI_LANE;
+    if (b->cls & MODE_FLUSH)
+        r->fn = host->flush[k];
     if (k == K_v_cndmask_b32) {
-        r->fn = b->code->host->kern[K_v_cndmask_fast];
-        r->body = body_cndmask;
+        r->fn = host->kern[K_v_cndmask_fast];
+        body = BODY_CNDMASK;
         b->x->poison = POI_SELECT;
     } else if (d->dt == KT_MASK) {
-        r->body = body_vcmp;
+        body = BODY_VCMP;
         b->x->poison = POI_MASK;
     } else if (d->flags & (OPF_CIN | OPF_COUT)) {
-        r->body = body_vcarry;
+        body = BODY_VCARRY;
         b->x->poison = POI_CARRY;
     } else {
-        r->body = d->nsrc == 1 ? body_v1 : d->nsrc == 2 ? body_v2 : body_v3;
+        body = d->nsrc == 1 ? BODY_V1 : d->nsrc == 2 ? BODY_V2 : BODY_V3;
     }
+    if (signs_are_simple(d))
+        place_signs(b, d);
+    r->body = host->body[r->fl2 ? body + BODY_V1_SIGNED : body];
     return true;
 }

@@ -13,6 +13,12 @@ enum {
     RF_GEN = 32 /* through the general wrapper */
 };
 
+enum { /* SimRec.fl2 of a body with signs, shifted by the number of the source */
+       RS_NEG = 1,
+       RS_ABS = 8
+};
+enum { RS_F32, RS_F16, RS_F64 }; /* SimRec.aux of it: what the sources are */
+
 void sim_blend(SimWave *w, uint64_t exec, uint32_t *d, const uint32_t *v, uint32_t n);
 bool sim_type_is64(uint8_t t);
 bool sim_type_is16(uint8_t t);

@@ -454,7 +454,7 @@ static void
 run_kernel(SimWave *w, const SimRec *r, uint32_t *d, uint32_t t[3][128], SimK *x)
 {
     const SimOpDesc *desc = r->ext->desc;
-    if (!(w->mode_cls & MODE_ODD) || (r->fl & RF_CHIP) || !sim_mode_matters(desc)) {
+    if (!(w->mode_cls & (MODE_ODD | MODE_FLUSH)) || (r->fl & RF_CHIP) || !sim_mode_matters(desc)) {
         r->fn(d, t[0], t[1], t[2], x);
         return;
     }
