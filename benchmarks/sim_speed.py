@@ -8,8 +8,9 @@ all_checks). planted_x: the all-checks run with a barrier left out by the last w
 the all-checks run without; it must be reported. valu-mix: benchmarks/valu_mix.s, one workgroup, one thread, vector
 instructions alone counted; partial: half of EXEC. scaling_x: time of 1 thread over that of 2, over the same of a loop
 of fused multiply-adds in C. instructions: executed ones; expected: static counts between the labels of the assembly
-times trips worked out from its constants. memory: growth of private dirty memory (smaps_rollup, sampled every 2 ms during launches in a
-process of its own) on a 512 MiB buffer, less the buffer; shadow: the part that the checks add, for each byte touched.
+times trips worked out from its constants. memory: growth of private dirty memory (smaps_rollup, sampled every 2 ms
+during launches in a process of its own) on a 512 MiB buffer, less the buffer; shadow: the part that the checks add, for
+each byte touched.
 """
 
 from __future__ import annotations

@@ -1,0 +1,208 @@
+"""The short ways of vector instructions give what the long ones do: signs of sources, flushed f32 subnormals, rows with
+and without NaN, host levels."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+sim = pytest.importorskip("tilelang.sim")
+
+from isa_ref import LANES, encode, execute, hexrow, put, row, values, wide  # noqa: E402
+
+ARCH = "gfx942"
+PLAIN, FLUSH = 0x3F0, 0x3C0
+UNARY = """v_mov_b32 v_exp_f32 v_log_f32 v_rcp_f32 v_rsq_f32 v_sqrt_f32 v_sin_f32 v_cos_f32 v_fract_f32 v_trunc_f32
+    v_ceil_f32 v_rndne_f32 v_floor_f32 v_frexp_mant_f32 v_frexp_exp_i32_f32 v_cvt_i32_f32 v_cvt_u32_f32
+    v_cvt_f16_f32""".split()
+BINARY = """v_add_f32 v_sub_f32 v_subrev_f32 v_mul_f32 v_min_f32 v_max_f32 v_ldexp_f32 v_cvt_pkrtz_f16_f32
+    v_mul_legacy_f32""".split()
+TERNARY = "v_fma_f32 v_mad_legacy_f32 v_med3_f32 v_min3_f32 v_max3_f32 v_div_fixup_f32".split()
+FLOATS = [(op, n) for n, ops in ((1, UNARY[1:]), (2, BINARY), (3, TERNARY)) for op in ops]
+SOURCES = ("v0", "v1", "v2")
+WHAT = ("{}", "-{}", "|{}|", "-|{}|")
+
+
+def flush(x: np.ndarray) -> np.ndarray:
+    """f32 bit patterns with subnormals as zeros of their sign."""
+    return np.where(x & 0x7F800000, x, x & 0x80000000)
+
+
+def state(rng: np.random.Generator, mode: int, kind: str = "f32", exec_mask: int = ~0) -> dict:
+    st: dict = {"exec": f"{exec_mask & (1 << 64) - 1:016x}", "v": {}, "mode": {"raw": mode}}
+    for reg in (0, 2, 4) if kind == "f64" else (0, 1, 2):
+        put(st, reg, values(rng, kind), 2 if kind == "f64" else 1)
+    return st
+
+
+@functools.cache
+def mode_code(mode: int) -> bytes:
+    return encode(ARCH, [f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0x{mode & 255:x}"])[0]
+
+
+def set_mode(arch: str, mode: int, code: bytes) -> bytes:
+    """The code after writing MODE[7:0]."""
+    return mode_code(mode) + code
+
+
+def run(code: bytes, st: dict, mode: int = PLAIN, reg: int = 10, n: int = 1) -> np.ndarray:
+    st = {k: v for k, v in st.items() if k != "mode"}
+    return wide(execute(ARCH, set_mode(ARCH, mode, code), st), reg, n)
+
+
+def codes(lines: list[str]) -> dict[str, bytes]:
+    out = {t: c for t, c in zip(lines, encode(ARCH, lines), strict=True) if c is not None}
+    assert len(out) > 0.6 * len(lines), lines
+    return out
+
+
+def test_flushed_subnormals():
+    """In the mode that flushes f32 subnormals an operation is: flush the sources, operate, flush the result."""
+    seed = 31
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    lines = [f"{op} v10, {', '.join(SOURCES[:n])}" for op, n in FLOATS]
+    seen = 0
+    for text, code in codes(lines).items():
+        if text.startswith("v_ldexp"):
+            continue  # an integer source
+        for _ in range(3):
+            st = state(rng, FLUSH)
+            got = run(code, st, FLUSH)
+            for reg in (0, 1, 2):
+                st["v"][str(reg)] = hexrow(flush(row(st, reg)))
+            want = run(code, st)
+            if "_i32_" not in text and "_u32_" not in text and "f16" not in text:
+                want = flush(want)
+            assert (got == want).all(), (text, [hex(x) for x in got[got != want]][:4])
+            seen += 1
+    assert seen > 60
+
+
+def test_flushed_compares():
+    rng = np.random.default_rng(5)
+    names = ["lt", "eq", "le", "gt", "lg", "ge", "o", "u", "nge", "nlg", "ngt", "nle", "neq", "nlt"]
+    for text, code in codes([f"v_cmp_{n}_f32 vcc, v0, v1" for n in names]).items():
+        st = state(rng, FLUSH)
+        st.pop("mode")
+        got = execute(ARCH, set_mode(ARCH, FLUSH, code), st)["vcc"]
+        for reg in (0, 1):
+            st["v"][str(reg)] = hexrow(flush(row(st, reg)))
+        assert got == execute(ARCH, code, st)["vcc"], text
+
+
+@pytest.mark.parametrize("kind", ["f32", "f16", "f64"])
+@pytest.mark.parametrize("mode", [PLAIN, FLUSH, 0x3F5])
+def test_signs(kind, mode):
+    """-x, |x| and -|x| of registers, scalars and constants are the operation on values with those signs."""
+    rng = np.random.default_rng(17)
+    bit = {"f32": 1 << 31, "f16": 1 << 15, "f64": 1 << 63}[kind]
+    wide_regs = kind == "f64"
+    regs = ["v[0:1]", "v[2:3]", "v[4:5]"] if wide_regs else ["v0", "v1", "v2"]
+    dst = "v[10:11]" if wide_regs else "v10"
+    n = 2 if wide_regs else 1
+    scalar_reg = "s[20:21]" if wide_regs else "s20"
+    ops = [("rcp", 1), ("add", 2), ("mul", 2), ("fma", 3), ("max", 2), ("sqrt", 1), ("floor", 1)]
+    seen = 0
+    for name, count in ops:
+        op = f"v_{name}_{kind}"
+        forms = [(w, at, sc) for w in WHAT for at in range(count) for sc in (None, scalar_reg, "2.0", "0.5")]
+        lines = [f"{op} {dst}, {', '.join(regs[:count])}"]
+        for what, at, scalar in forms:
+            args = list(regs[:count])
+            args[at] = scalar if scalar in ("2.0", "0.5") else what.format(scalar or args[at])
+            lines.append(f"{op} {dst}, {', '.join(args)}")
+        plain, *coded = encode(ARCH, lines)
+        assert plain, op
+        for (what, at, scalar), code, text in zip(forms, coded, lines[1:], strict=True):
+            if code is None:
+                continue
+            st = state(rng, mode, kind, 0xFFFF0F0FFFFFFFFF)
+            x = wide(st, 2 * at if wide_regs else at, n)
+            if scalar and scalar[0] == "s":
+                x = np.full(LANES, x[3], np.uint64)
+                st["s"] = {"20": f"{int(x[0]) & 0xFFFFFFFF:08x}", "21": f"{int(x[0]) >> 32:08x}"}
+            elif scalar:
+                bits = np.array([float(scalar)], f"<f{int(kind[1:]) // 8}").view(f"u{int(kind[1:]) // 8}")[0]
+                x = np.full(LANES, bits, np.uint64)
+            st["v"]["10"] = st["v"]["11"] = hexrow(range(LANES))
+            got = run(code, st, mode, 10, n)
+            if scalar not in ("2.0", "0.5"):
+                x = x & ~np.uint64(bit) if "|" in what else x
+                x = x ^ np.uint64(bit) if "-" in what else x
+            put(st, 2 * at if wide_regs else at, x, n)
+            want = run(plain, st, mode, 10, n)
+            assert (got == want).all(), (text, mode)
+            seen += 1
+    assert seen > 80
+
+
+def test_negated_constants():
+    """A sign on a constant is part of the constant."""
+    rng = np.random.default_rng(3)
+    code = encode(ARCH, ["v_add_f32 v10, -v0, -1.0"])[0]
+    st = state(rng, PLAIN)
+    got = run(code, st).astype(np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        want = -row(st, 0).view(np.float32) + np.float32(-1)
+    assert np.array_equal(got, want, equal_nan=True)
+
+
+def test_one_nan_changes_no_other_lane():
+    """Rows without NaN and rows with one in some lane: the other lanes are equal."""
+    rng = np.random.default_rng(23)
+    lines = [f"{op} v10, {', '.join(SOURCES[:n])}" for op, n in FLOATS]
+    halves = [t.replace("_f32", "_f16") for t in lines if "f16" not in t]
+    seen = 0
+    have = {t: c for t, c in zip(lines + halves, encode(ARCH, lines + halves), strict=True) if c}
+    for text, code in have.items():
+        half = "_f16" in text and "f32" not in text
+        top = 0x3C00 if half else 0x3F800000
+        st = {"v": {str(i): hexrow(top + rng.integers(0, 1 << 9, LANES)) for i in range(3)}}
+        clean = run(code, st)
+        lane = int(rng.integers(0, LANES))
+        for reg in range(3):
+            x = row(st, reg)
+            x[lane] = 0x7E01 if half else 0x7FC00123
+            dirty = run(code, {"v": {**st["v"], str(reg): hexrow(x)}})
+            others = np.arange(LANES) != lane
+            assert (dirty[others] == clean[others]).all(), (text, lane)
+            seen += 1
+    assert seen > 100
+
+
+LEVELS = r"""
+import sys, json
+sys.path.insert(0, sys.argv[1])
+from test_sim_fast import *
+rng = np.random.default_rng(41)
+for line in json.load(sys.stdin):
+    st = state(rng, PLAIN, exec_mask=0xfff0ffff7ffffffe)
+    st["v"]["10"] = hexrow(range(64))
+    for mode in (PLAIN, FLUSH, 0x3c5, 0x300):
+        print(line[0], hex(mode), hexrow(run(bytes.fromhex(line[1]), st, mode)))
+"""
+
+
+def test_host_levels_agree():
+    """Edge cases, NaN and partial EXEC: the same bits on every host level that there is."""
+    lines = [f"{op} v10, {', '.join(SOURCES[:n])}" for op, n in FLOATS]
+    lines += ["v_fma_f32 v10, -v0, |v1|, -s3", "v_add_f32 v10, -|v0|, v1", "v_exp_f32 v10, -v0", "v_mov_b32 v10, s3"]
+    text = json.dumps([(t, c.hex()) for t, c in codes(lines).items()])
+    out = {}
+    for level in ("base", "avx2", "avx512"):
+        env = dict(os.environ, TILELANG_SIM_HOST=level)
+        cmd = [sys.executable, "-c", LEVELS, os.path.dirname(os.path.abspath(__file__))]
+        done = subprocess.run(cmd, input=text, capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        out[level] = done.stdout.splitlines()
+    assert len(out["base"]) > 100
+    for level in ("avx2", "avx512"):
+        for a, b in zip(out["base"], out[level], strict=True):
+            assert a == b, f"{level}: {b}, baseline: {a}"
