@@ -172,9 +172,10 @@ def assemble(
     scratch: int = 0,
     extra: str = "",
     wave: int = 0,
+    agprs: int = 0,
 ) -> tuple[bytes, bytes, list[dict[str, Any]]]:
     """(code bytes, 64-byte descriptor without entry, argument metadata) of a kernel `k`; wave: 32 or 64, 0 = the
-    assembler's default for the chip.
+    assembler's default for the chip; agprs: accumulation registers behind the vgprs.
 
     s[0:1] is the kernel-argument pointer, s2 the workgroup id x (y, z after it when enabled by `extra`), v0 the
     work-item id."""
@@ -200,7 +201,7 @@ s_endpgm
   .amdhsa_private_segment_fixed_size {scratch}
   .amdhsa_kernarg_size {offset}
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
-  .amdhsa_next_free_vgpr {vgprs}
+  .amdhsa_next_free_vgpr {(vgprs + 3) // 4 * 4 + agprs if agprs else vgprs}
   .amdhsa_next_free_sgpr {sgprs}
   {".amdhsa_accum_offset " + str((vgprs + 3) // 4 * 4) if arch.startswith("gfx9") else ""}
   {f".amdhsa_wavefront_size32 {int(wave == 32)}" if wave and not arch.startswith("gfx9") else ""}
@@ -312,7 +313,7 @@ def link(
 
 def code_object(body: str, args: tuple[Arg, ...] = (), **kw: Any) -> bytes:
     """A code object with one kernel `k`; keyword arguments go to :func:`assemble` or :func:`link`."""
-    mine = {k: kw.pop(k) for k in ("vgprs", "sgprs", "lds", "scratch", "extra", "wave") if k in kw}
+    mine = {k: kw.pop(k) for k in ("vgprs", "sgprs", "lds", "scratch", "extra", "wave", "agprs") if k in kw}
     arch = kw.get("arch", "gfx942")
     if mine.get("wave"):
         kw["meta_extra"] = {".wavefront_size": mine["wave"], **(kw.get("meta_extra") or {})}
