@@ -302,6 +302,11 @@ sim_build_valu(SimBuild *b)
         r->fn = chip;
         r->fl |= RF_CHIP;
     }
+    if (b->code->arch < ISA_GFX1100 && (k == K_v_dot2_f32_f16 || k == K_v_dot2c_f32_f16)) {
+        r->fl |= RF_CHIP; /* CDNA: MODE's denormal bits have no say */
+        if (b->code->arch == ISA_GFX90A)
+            r->fn = b->code->host->kern[K_v_dot2_f32_f16_ftz];
+    }
     IsaInst plain = *b->in;
     plain.clamp = 0;
     SimBuild b2 = *b;

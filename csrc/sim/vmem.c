@@ -660,6 +660,10 @@ sim_build_vmem(SimBuild *b)
             return false;
     } else {
         flat_operands(b, op);
+        if (in->lds) { /* gfx90a: a bit of the plain load */
+            op->to_lds = true;
+            r->body = body_load_lds;
+        }
         if (op->seg != SEG_SCRATCH && !r->src[0].kind && !op->addtid)
             return false;
     }

@@ -286,6 +286,7 @@ def test_small_floats_per_chip(arch):
                   (f"v_cvt_f32_{kind}_dpp v4, v0 {dpp}", kind, 0, 1),
                   (f"v_cvt_f32_{kind}_sdwa v4, v0 src0_sel:BYTE_3", kind, 24, 1),
                   (f"v_cvt_pk_f32_{kind}_e32 v[4:5], v0", kind, 0, 2),
+                  (f"v_cvt_pk_f32_{kind}_e64 v[4:5], v0", kind, 0, 2),
                   (f"v_cvt_pk_f32_{kind}_e64 v[4:5], v0 op_sel:[1,0]", kind, 16, 2),
                   (f"v_cvt_pk_f32_{kind}_dpp v[4:5], v0 {dpp}", kind, 0, 2),
                   (f"v_cvt_pk_f32_{kind}_sdwa v[4:5], v0 src0_sel:WORD_1", kind, 16, 2)]  # fmt: skip

@@ -315,6 +315,49 @@ def test_transposing_reads(bits):
             assert got >> j * bits & ((1 << bits) - 1) == source, f"lane {lane}, element {j}"
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+def test_signed_byte_to_a_half(arch):
+    """ds_read_i8_d16 and the other narrow reads of one half: the other half is kept."""
+    rng = np.random.default_rng(6)
+    lds = rng.integers(0, 256, 256, dtype=np.uint8)
+    widths = (("i8", 1), ("u8", 1), ("u16", 2))
+    kinds = [(f"{t}_d16{h}", n, t == "i8", k) for t, n in widths for k, h in enumerate(("", "_hi"))]
+    for name, n, sign, half in kinds:
+        code = encode(arch, [f"ds_read_{name} v4, v0 offset:3"])[0]
+        assert code is not None, name
+        v = {"0": hexrow(2 * np.arange(LANES)), "4": hexrow([0x1234ABCD] * LANES)}
+        got = row(execute(arch, code, {"v": v, "lds": lds.tobytes().hex()}), 4)
+        for lane in range(LANES):
+            x = int.from_bytes(lds[2 * lane + 3 : 2 * lane + 3 + n].tobytes(), "little")
+            x = (signed(x, 8) if sign else x) & 0xFFFF
+            want = 0x12340000 | x if half == 0 else x << 16 | 0xABCD
+            assert int(got[lane]) == want, f"{name}: lane {lane} is {got[lane]:x}, not {want:x}"
+
+
+def test_gfx90a_loads_to_lds_and_cache_operations():
+    """gfx90a writes `lds` behind a global load; its cache operations change no register."""
+    if "gfx90a" not in ARCHS:
+        pytest.skip("no instructions for gfx90a")
+    names = {"ubyte": (1, False), "sbyte": (1, True), "ushort": (2, False), "sshort": (2, True), "dword": (4, False)}
+    body = "s_load_dwordx4 s[12:15], s[0:1], 0x0\nv_lshlrev_b32 v1, 3, v0\nv_lshlrev_b32 v2, 2, v0\n" + WAIT
+    body += "v_mov_b32 v4, s12\nv_mov_b32 v5, s13\nv_add_co_u32 v4, vcc, v4, v1\nv_addc_co_u32 v5, vcc, 0, v5, vcc\n"
+    cases = [(name, form) for name in names for form in ("v[4:5], off", "v1, s[12:13]")]
+    for i, (name, form) in enumerate(cases):
+        body += f"s_mov_b32 m0, 512\ns_nop 0\nglobal_load_{name} {form} offset:1 lds\n" + WAIT
+        body += "buffer_wbl2\nbuffer_invl2\nbuffer_wbinvl1\nbuffer_wbinvl1_vol\n" + WAIT
+        body += "ds_read_b32 v7, v2 offset:513\n" + WAIT + f"global_store_dword v2, v7, s[14:15] offset:{256 * i}\n"
+    rng = np.random.default_rng(7)
+    data = rng.integers(0, 256, 8 * 64, dtype=np.uint8)
+    out = np.zeros(64 * len(cases), np.uint32)
+    launch("gfx90a", body + WAIT, [data, out], lds=2048)
+    for i, (name, form) in enumerate(cases):
+        n, sign = names[name]
+        for lane in range(64):
+            x = int.from_bytes(data[8 * lane + 1 : 8 * lane + 1 + n].tobytes(), "little")
+            want = (signed(x, 8 * n) if sign else x) & 0xFFFFFFFF
+            assert out[64 * i + lane] == want, f"{name} {form}, lane {lane}"
+
+
 def test_large_lds():
     """gfx950 has 160 KiB of LDS for one workgroup, the others 64."""
     body = (

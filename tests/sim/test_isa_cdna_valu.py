@@ -106,6 +106,9 @@ CASES: list[Case] = [
     ("v_ceil_f64", "f64", ["f64"], math.ceil),
     ("v_rndne_f64", "f64", ["f64"], round),
     ("v_mov_b32", "b32", ["b32"], lambda a: a),
+    ("v_mov_b64", "f64", ["f64"], lambda a: a),
+    ("v_cvt_i32_f32", "i32", ["f32"], trunc_to(-(1 << 31), (1 << 31) - 1)),
+    ("v_cvt_u32_f32", "u32", ["f32"], trunc_to(0, (1 << 32) - 1)),
     ("v_sat_pk_u8_i16", "u16", ["b32"],
         lambda a: min(max(signed(a & 0xFFFF, 16), 0), 255) | min(max(signed(a >> 16, 16), 0), 255) << 8),
     ("v_ldexp_f16", "f16", ["f16", "i16"], None),  # type: ignore[list-item]
@@ -121,6 +124,7 @@ def forms(c: Case) -> list[tuple[str, str]]:
         (f"{name}_e32 {args}", "e32"),
         (f"{name}_e64 {args}", "e64"),
         (f"{name}_dpp {args} {DPP}", "dpp"),
+        (f"{name}_dpp {args} row_newbcast:3 row_mask:0xf bank_mask:0xf", "newbcast"),
         (f"{name}_sdwa {args} dst_sel:DWORD dst_unused:UNUSED_PAD {sels}", "sdwa"),
     ]
 
@@ -159,7 +163,11 @@ def test_conversions(arch):
             if not PAIRS >> lane & 1:
                 assert have & 0xFFFFFFFF == 0x11111111, f"{text}: lane {lane} is off"
                 continue
-            picks = [xs[lane ^ 1 if enc == "dpp" and i == 0 else lane] for i, xs in enumerate(src)]
+            first = {"dpp": lane ^ 1, "newbcast": lane & ~15 | 3}.get(enc, lane)
+            picks = [xs[first if i == 0 else lane] for i, xs in enumerate(src)]
+            if enc == "newbcast" and not PAIRS >> first & 1:  # a source that is off: the register is kept
+                assert have & 0xFFFFFFFF == 0x11111111, f"{text}: lane {lane}"
+                continue
             want = value_of(to, f(*(number(t, x) for t, x in zip(types, picks, strict=True))))
             have &= (1 << n) - 1
             if want == 0 and name in ZERO_SIGN:
@@ -231,6 +239,24 @@ def test_multiply_adds(arch):
             assert number(kind, have) == x, f"{text}: lane {lane} is {number(kind, have)}, not {x}"
         ran += 1
     assert ran >= 20
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_dot2_subnormal_halves(arch):
+    """gfx90a takes subnormal halves as zero, the others as they are; MODE has no say."""
+    cases = [f"v_dot2_f32_f16 v8, v0, v2, 0{m}" for m in ("", " neg_lo:[1,0,0]")] + ["v_dot2c_f32_f16_e32 v8, v0, v2"]
+    ran = 0
+    for text, code in zip(cases, encode(arch, cases), strict=True):
+        if code is None:
+            continue
+        for denorm in range(4):
+            v = {"0": hexrow([0x8001] * LANES), "2": hexrow([0x0400] * LANES), "8": "0" * 512}
+            got = row(execute(arch, code, {"v": v, "mode": {"fp16_64_denorm": denorm, "fp32_denorm": denorm}}), 8)
+            sign = 0 if "neg" in text else 0x80000000
+            want = 0 if arch == "gfx90a" else 0x2C800000 | sign
+            assert set((got & 0x7FFFFFFF if arch == "gfx90a" else got).tolist()) == {want}, f"{text}, denorm {denorm}"
+        ran += 1
+    assert ran >= 2
 
 
 def half(x: int, k: int) -> int:
@@ -369,7 +395,7 @@ def test_approximations(arch):
         # the f64 instructions give 2^29 ulp: the start of a Newton iteration
         cases += [
             (f"v_{name}_f64_e64 v[8:9], v[0:1]", name, 64, ulp, ""),
-            (f"v_{name}_f64_dpp v[8:9], v[0:1] {DPP}", name, 64, ulp, "dpp"),
+            (f"v_{name}_f64_dpp v[8:9], v[0:1] row_newbcast:5 row_mask:0xf bank_mask:0xf", name, 64, ulp, "newbcast"),
         ]
     sd = "dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:"
     legacy = (("log_legacy_f32", "log", 32, 4), ("exp_legacy_f32", "exp", 32, 4))
@@ -389,7 +415,10 @@ def test_approximations(arch):
                 continue
             have = int(row(out, 8)[lane]) | (int(row(out, 9)[lane]) << 32 if bits == 64 else 0)
             got = float(np.array(have & ((1 << bits) - 1), f"u{bits // 8}").view(f"f{bits // 8}"))
-            want = ROOTS[name](float(x[lane ^ 1 if how == "dpp" else lane]))
+            at = lane & ~15 | 5 if how == "newbcast" else lane
+            if not PAIRS >> at & 1:
+                continue
+            want = ROOTS[name](float(x[at]))
             step = float(np.spacing(np.array(abs(want), f"f{bits // 8}"))) * ulp
             assert abs(got - want) <= step, f"{text}: lane {lane}: {got}, not {want}"
         ran += 1
@@ -455,3 +484,74 @@ def test_division_fixups(arch):
                 continue
             want = 0x7C00 if dm == 0 or xm == 0x7C00 else 0 if xm == 0 or dm == 0x7C00 else 0x3800
             assert have == sign | want, f"{name}: {x:x} / {d:x} is {have:x}, not {sign | want:x}"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_cube_maps(arch):
+    """Face, coordinates and twice the major axis of a direction: the larger magnitude wins, z before y before x."""
+
+    def cube(x: float, y: float, z: float) -> tuple[float, float, float, float]:
+        if abs(z) >= abs(x) and abs(z) >= abs(y):
+            return (5, -x, -y, 2 * z) if z < 0 else (4, x, -y, 2 * z)
+        if abs(y) >= abs(x):
+            return (3, x, -z, 2 * y) if y < 0 else (2, x, z, 2 * y)
+        return (1, z, -y, 2 * x) if x < 0 else (0, -z, -y, 2 * x)
+
+    rng = np.random.default_rng(8)
+    x = rng.integers(-6, 7, (3, LANES)).astype(np.float32)
+    x[x == 0] = 0.5
+    v = {str(2 * i): hexrow(x[i].view(np.uint32)) for i in range(3)} | {"8": "0" * 512}
+    for k, name in enumerate(("id", "sc", "tc", "ma")):
+        code = encode(arch, [f"v_cube{name}_f32 v8, v0, v2, v4"])[0]
+        assert code is not None, name
+        got = row(execute(arch, code, {"v": v}), 8).view(np.float32)
+        for lane in range(LANES):
+            want = cube(*(float(p) for p in x[:, lane]))[k]
+            assert float(got[lane]) == want, f"cube{name}: lane {lane} is {got[lane]}, not {want} of {x[:, lane]}"
+
+
+def test_sparse_integers_of_gfx950():
+    """v_smfmac_i32_16x16x128_i8 and 32x32x64_i8: two of every four k of A, in place; a lone scale load does nothing."""
+    if "gfx950" not in ARCHS:
+        pytest.skip("no instructions for gfx950")
+    rng = np.random.default_rng(9)
+    for size, depth in ((16, 128), (32, 64)):
+        groups, regs = 64 // size, size * size // 64
+        a = rng.integers(-128, 128, (size, depth // 2))
+        b = rng.integers(-128, 128, (depth, size))
+        c = rng.integers(-1000, 1000, (size, size))
+        pos = np.array([[sorted(rng.choice(4, 2, replace=False)) for _ in range(depth // 4)] for _ in range(size)])
+        dense = np.zeros((size, depth), np.int64)
+        for i in range(size):
+            for q in range(depth // 2):
+                dense[i, 4 * (q // 2) + pos[i, q // 2, q % 2]] = a[i, q]
+        want = c + dense @ b
+        ea, eb = depth // 2 // groups, depth // groups  # elements a lane
+        ra, rb, rd, ri = (np.zeros((32, LANES), np.uint32) for _ in range(4))
+        for lane in range(LANES):
+            i, g = lane % size, lane // size
+            for e in range(ea):
+                ra[e // 4, lane] |= (int(a[i, ea * g + e]) & 255) << 8 * (e % 4)
+                q = ea * g + e
+                ri[0, lane] |= int(pos[i, q // 2, q % 2]) << 2 * e
+            for e in range(eb):
+                rb[e // 4, lane] |= (int(b[eb * g + e, i]) & 255) << 8 * (e % 4)
+        where = {}
+        for r in range(regs):
+            for lane in range(LANES):
+                i = 4 * (lane // 16) + r if size == 16 else 8 * (r // 4) + 4 * (lane // 32) + r % 4
+                where[i, lane % size] = (r, lane)
+                rd[r, lane] = int(c[i, lane % size]) & 0xFFFFFFFF
+        text = f"v_smfmac_i32_{size}x{size}x{depth}_i8 v[32:{31 + regs}], v[0:3], v[8:15], v20"
+        code = encode("gfx950", [text])[0]
+        assert code is not None, text
+        v = {str(k): hexrow(ra[k]) for k in range(4)} | {str(8 + k): hexrow(rb[k]) for k in range(8)}
+        v |= {str(32 + k): hexrow(rd[k]) for k in range(regs)} | {"20": hexrow(ri[0])}
+        out = execute("gfx950", code, {"v": v})
+        for (i, j), (r, lane) in where.items():
+            assert signed(int(row(out, 32 + r)[lane]), 32) == want[i, j], f"{text}: D{i, j}"
+    code = encode("gfx950", ["v_mfma_ld_scale_b32 v0, v1"])[0]
+    assert code is not None
+    before = {"0": hexrow(range(LANES)), "1": hexrow(range(64, 128))}
+    out = execute("gfx950", code, {"v": before, "s": {"4": "00000007"}})
+    assert out["v"] == before and out["s"] == {"4": "00000007"}
