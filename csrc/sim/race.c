@@ -86,7 +86,8 @@ typedef struct Epoch {
 typedef struct Sync {
     uint64_t addr;
     SimKnown known;
-    SimRaceSync fail; /* the last store or atomic that was no release */
+    SimRaceSync *fail; /* of each workgroup the last store or atomic that was no release */
+    uint32_t nfail, fail_cap;
     struct Sync *next;
 } Sync;
 
@@ -176,6 +177,7 @@ sim_race_free(SimRace *r)
         for (Sync *s = r->sync[i], *next; s; s = next) {
             next = s->next;
             free(s->known.e);
+            free(s->fail);
             free(s);
         }
         for (Bytes *b = r->bytes[i], *next; b; b = next) {
@@ -947,13 +949,33 @@ sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch)
 
 /* ---- for reports ---- */
 
+static SimRaceSync *
+fail_of(const Sync *s, uint32_t workgroup)
+{
+    uint32_t i = 0;
+    while (i < s->nfail && s->fail[i].workgroup != workgroup)
+        i++;
+    return i < s->nfail ? &s->fail[i] : NULL;
+}
+
 void
 sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot)
 {
     pthread_mutex_lock(&r->lock);
     Sync *s = sync_make(r, addr);
-    if (s)
-        s->fail = (SimRaceSync){.why = why, .workgroup = w->workgroup, .wave = w->wave, .pc_slot = pc_slot};
+    SimRaceSync *f = s ? fail_of(s, w->workgroup) : NULL;
+    if (s && !f && s->nfail == s->fail_cap) {
+        uint32_t cap = s->fail_cap ? 2 * s->fail_cap : 4;
+        SimRaceSync *more = realloc(s->fail, cap * sizeof *more);
+        if (more) {
+            s->fail = more;
+            s->fail_cap = cap;
+        }
+    }
+    if (s && !f && s->nfail < s->fail_cap)
+        f = &s->fail[s->nfail++];
+    if (f)
+        *f = (SimRaceSync){.why = why, .workgroup = w->workgroup, .wave = w->wave, .pc_slot = pc_slot};
     else
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
@@ -969,8 +991,9 @@ sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
     if (s) {
         uint32_t i = known_at(&s->known, workgroup, 0);
         any = i < s->known.n && s->known.e[i].group == workgroup;
-        if (s->fail.why && s->fail.workgroup == workgroup)
-            *out = s->fail;
+        const SimRaceSync *f = fail_of(s, workgroup);
+        if (f)
+            *out = *f;
     }
     pthread_mutex_unlock(&r->lock);
     return any;
