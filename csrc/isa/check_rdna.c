@@ -205,6 +205,8 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
             } else if (!k->valu && !k->salu) {
                 s->s[r] &= READ | READ_PAIR;
             }
+            if (rows >> ISA_RH_MASK_SALU & 1) /* the next write has no read as a mask before it */
+                s->s[r] &= (uint8_t)~(READ | READ_PAIR);
         }
         if (k->salu && o->reg == 126)
             for (uint32_t r = 0; r < NV; r++)
@@ -273,8 +275,12 @@ step(IsaWalk *w, void *state, uint32_t i)
         count_valu(s, &k);
     if (!k.valu && (rows >> ISA_RH_SGPR_VALU & 1))
         wait_by_reading(s, in, &k);
+    bool masks = rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
+    if (masks)
+        mark_writes(s, in, rows, i, &k);
     mark_reads(s, in, rows, &k);
-    mark_writes(s, in, rows, i, &k);
+    if (!masks)
+        mark_writes(s, in, rows, i, &k);
     if (k.cmpx) {
         s->cmpx = 1;
         s->cmpx_from = i;

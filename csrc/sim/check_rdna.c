@@ -195,6 +195,8 @@ mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
                 c->owed |= by;
                 c->swpc[s] = pc;
             }
+            if (x->rows >> ISA_RH_MASK_SALU & 1) /* the next write has no read as a mask before it */
+                c->sflag[s] &= (uint8_t)~(SF_READ | SF_READ_PAIR);
         }
 }
 
@@ -227,9 +229,13 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
             c->ctime[row] = c->ntrans;
             c->wpc[row] = r->at;
         }
+    bool masks =
+        x->rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
+    if (masks && x->nswrite)
+        mark_scalar_writes(c, x, r->at);
     if (x->nsread || k->smem)
         mark_scalar_reads(w, r);
-    if (x->nswrite)
+    if (!masks && x->nswrite)
         mark_scalar_writes(c, x, r->at);
     if (k->salu && x->writes_exec)
         c->exec_salu = c->now;

@@ -135,6 +135,14 @@ ROWS = {
     ("gfx1100", "mask-vcc"): Row(
         "v_cndmask_b32 v1, v2, v3, vcc\nv_cmp_eq_u32 vcc, v2, v3", "v_cndmask_b32 v1, v2, v3, vcc", (VCC11,), wave=64
     ),
+    ("gfx1100", "mask-second-write"): Row(
+        "v_cndmask_b32 v1, v2, v3, vcc\nv_cmp_eq_u32 vcc, v2, v3\n"
+        "s_waitcnt_depctr depctr_va_vcc(0)\nv_cmp_lt_u32 vcc, v2, v3",
+        "v_cndmask_b32 v1, v2, v3, vcc", ("",), (), wave=64
+    ),
+    ("gfx1100", "mask-own-read"): Row(
+        "v_add_co_ci_u32 v1, vcc, v2, v3, vcc", "v_cndmask_b32 v1, v2, v3, vcc", ("",), (), wave=64
+    ),
     ("gfx1100", "mask-no-mask"): Row("v_mov_b32 v1, s4\ns_mov_b32 s4, 0", "v_mov_b32 v3, s4", ("",), (), wave=64),
     ("gfx1100", "forward"): Row(
         FIRST, "v_add_f32 v3, v1, v2", (VDST, V * 5, STORE), ("", V, V * 4), wave=64

@@ -131,9 +131,7 @@ def cases(wave: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def check(code: bytes, arch: str, wave: int, names: Callable[[str], bool] = lambda n: True) -> int:
-    # gfx1100: the rule of lane masks in waves of 64 lanes is judged elsewhere
-    checks = "all" if (arch, wave) != ("gfx1100", 64) else "bounds,init,race,wait,barrier"
-    dev = sim.Device(arch, checks=checks, threads=1)
+    dev = sim.Device(arch, checks="all", threads=1)
     kernels = dev.load(code).kernels
     for name, (a, want) in cases(wave).items():
         if not names(name):
