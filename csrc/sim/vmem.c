@@ -9,36 +9,11 @@
 #include "sim/trace.h"
 #include "sim/valu.h"
 
-enum { SEG_GLOBAL, SEG_FLAT, SEG_SCRATCH, SEG_BUFFER };
+/* The usual ones first; INDEXED: buffers of gfx9 with idxen, RDNA: all buffers of gfx11 and later. */
+enum { SEG_GLOBAL, SEG_FLAT, SEG_BUFFER, SEG_SCRATCH, SEG_ADDTID, SEG_INDEXED, SEG_RDNA };
 
 /* ---- addresses
  * ----------------------------------------------------------------------------------------------------- */
-
-static void
-flat_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
-{
-    const uint32_t *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
-    uint64_t base = (uint64_t)(int64_t)r->imm;
-    if (op->seg == SEG_SCRATCH) {
-        if (r->src[2].kind)
-            base += s32(w, r->src[2]);
-        for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = (uint32_t)(base + (a ? a[l] : 0));
-        return;
-    }
-    if (UNLIKELY(op->addtid)) {
-        base += r->src[2].kind ? s64(w, r->src[2]) : 0;
-        for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = base + 4 * l;
-    } else if (r->src[2].kind) {
-        base += s64(w, r->src[2]);
-        for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = base + a[l];
-    } else {
-        for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = base + (a[l] | (uint64_t)a[l + 64] << 32);
-    }
-}
 
 /* Byte of a swizzled buffer: `lines` elements of `elem` bytes lie side by side, one for each of as many
  * indices. */
@@ -61,8 +36,9 @@ room_below(uint64_t at, uint64_t limit, uint32_t n, bool whole)
 /* gfx11 and later: OOB_SELECT of the descriptor picks the rule: 0 index and offset in the record, 1 index
  * only, 2 nothing (but a buffer without records), 3 raw: bytes, or as 0 when swizzled. */
 static void
-buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, uint32_t so)
+buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
+    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0;
     const uint32_t *d = w->s + r->src[3].idx, *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
     const uint32_t *index = op->idxen ? a : NULL, *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
     uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so;
@@ -87,53 +63,111 @@ buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, uint32_t so
     }
 }
 
-/* Buffer addresses and, for each lane, the bytes that the range rule lets through (dword by dword). */
+/* Scratch through a buffer descriptor: offsets are bytes of a lane, the scalar one bytes of the wave. */
+static void
+buffer_scratch(const SimRec *r, VmLanes *v, const uint32_t *off, uint32_t so)
+{
+    for (uint32_t l = 0; l < LANES; l++)
+        v->va[l] = (uint32_t)((off ? off[l] : 0) + (uint32_t)r->imm + so / LANES);
+    v->priv = v->exec;
+}
+
+/* gfx9, without an index: addresses and, for each lane, the bytes that the range rule lets through (dword by
+ * dword). */
 static void
 buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     const uint32_t *d = w->s + r->src[3].idx;
-    uint64_t base = d[0] | (uint64_t)(d[1] & 0xffff) << 32;
-    uint32_t stride = (d[1] >> 16) & 0x3fff, records = d[2];
-    bool swizzle = d[1] >> 31;
-    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0;
-    uint64_t room = records > so ? records - so : 0; /* saturates at 0 */
-    const uint32_t *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL, n = op->acc.bytes;
-    const uint32_t *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
-    uint32_t inst = (uint32_t)r->imm;
+    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0, inst = (uint32_t)r->imm, n = op->acc.bytes;
+    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so;
+    uint64_t room = d[2] > so ? d[2] - so : 0; /* saturates at 0 */
+    const uint32_t *off = op->offen ? ROW(w, r->src[0].idx) : NULL;
     bool whole = op->acc.atom || op->typed;
-    v->partial = 0;
-    if (d[3] & SCRATCH_RSRC &&
-        w->code->arch <
-            ISA_GFX1100) { /* scratch: offsets are bytes of a lane, the scalar one bytes of the wave */
-        so /= LANES;
-        for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] = (uint32_t)((off ? off[l] : 0) + inst + so);
-        v->priv = v->exec;
+    if (d[3] & SCRATCH_RSRC) {
+        buffer_scratch(r, v, off, so);
         return;
     }
-    if (w->code->arch >= ISA_GFX1100) {
-        buffer_rdna(w, r, op, v, so);
-        return;
-    }
-    bool structured = op->idxen && stride;
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t o = (off ? off[l] : 0) + inst;
         uint64_t ok = n;
-        v->va[l] = base + so + o;
-        if (structured) {
-            v->va[l] += (uint64_t)a[l] * stride;
-            if (a[l] >= records || (swizzle && (uint64_t)o + n > stride))
-                ok = 0;
-        } else if ((uint64_t)o + n > room) {
+        v->va[l] = base + o;
+        if ((uint64_t)o + n > room)
             ok = o < room && !whole && n >= 4 ? (room - o) & ~UINT64_C(3) : 0;
-        }
         v->room[l] = (uint8_t)ok;
         v->partial |= ok != n;
     }
-    if (UNLIKELY(swizzle && structured))
+}
+
+/* gfx9 with an index: records, whose number is the limit where they have a size. */
+static void
+buffer_indexed(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    const uint32_t *d = w->s + r->src[3].idx, *index = ROW(w, r->src[0].idx);
+    const uint32_t *off = op->offen ? index + 64 : NULL;
+    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0, stride = d[1] >> 16 & 0x3fff, n = op->acc.bytes;
+    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so, room = d[2] > so ? d[2] - so : 0;
+    bool swizzle = d[1] >> 31, whole = op->acc.atom || op->typed;
+    if (d[3] & SCRATCH_RSRC) {
+        buffer_scratch(r, v, off, so);
+        return;
+    }
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t o = (off ? off[l] : 0) + (uint32_t)r->imm, i = index[l], ok;
+        if (!stride)
+            ok = room_below(o, room, n, whole);
+        else
+            ok = i >= d[2] || (swizzle && (uint64_t)o + n > stride) ? 0 : n;
+        v->va[l] = base + (swizzle && stride ? swizzled(i, o, stride, 8u << (d[3] >> 21 & 3), 4)
+                                             : (uint64_t)i * stride + o);
+        v->room[l] = (uint8_t)ok;
+        v->partial |= ok != n;
+    }
+}
+
+/* All but global, flat and the plain buffers of gfx9. */
+static void
+rare_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    const uint32_t *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
+    uint64_t base = (uint64_t)(int64_t)r->imm;
+    switch (op->seg) {
+    case SEG_RDNA:
+        buffer_rdna(w, r, op, v);
+        return;
+    case SEG_INDEXED:
+        buffer_indexed(w, r, op, v);
+        return;
+    case SEG_ADDTID:
+        base += r->src[2].kind ? s64(w, r->src[2]) : 0;
         for (uint32_t l = 0; l < LANES; l++)
-            v->va[l] =
-                base + so + swizzled(a[l], (off ? off[l] : 0) + inst, stride, 8u << (d[3] >> 21 & 3), 4);
+            v->va[l] = base + 4 * l;
+        return;
+    default: /* scratch */
+        if (r->src[2].kind)
+            base += s32(w, r->src[2]);
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = (uint32_t)(base + (a ? a[l] : 0));
+        return;
+    }
+}
+
+static void
+flat_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    if (op->seg > SEG_FLAT) {
+        rare_addresses(w, r, op, v);
+        return;
+    }
+    const uint32_t *a = ROW(w, r->src[0].idx);
+    uint64_t base = (uint64_t)(int64_t)r->imm;
+    if (r->src[2].kind) {
+        base += s64(w, r->src[2]);
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + a[l];
+    } else {
+        for (uint32_t l = 0; l < LANES; l++)
+            v->va[l] = base + (a[l] | (uint64_t)a[l + 64] << 32);
+    }
 }
 
 /* ---- extents
@@ -642,10 +676,13 @@ sim_build_vmem(SimBuild *b)
         return false;
     }
     memset(op, 0, sizeof *op);
-    op->seg = in->enc == ISA_FLAT      ? SEG_FLAT
-              : in->enc == ISA_GLOBAL  ? SEG_GLOBAL
+    bool buffer = in->enc == ISA_MUBUF || in->enc == ISA_MTBUF;
+    op->seg = buffer                   ? (b->code->arch >= ISA_GFX1100 ? SEG_RDNA
+                                          : in->idxen                  ? SEG_INDEXED
+                                                                       : SEG_BUFFER)
+              : in->enc == ISA_FLAT    ? SEG_FLAT
               : in->enc == ISA_SCRATCH ? SEG_SCRATCH
-                                       : SEG_BUFFER;
+                                       : SEG_GLOBAL;
     if (!parse_vm(n, op, &r->body))
         return false;
     if (in->ndst) {
@@ -655,7 +692,9 @@ sim_build_vmem(SimBuild *b)
     }
     op->acc.rtn = op->acc.atom && (in->sc0 || in->glc || (b->code->arch == ISA_GFX1201 && (in->th & 1)));
     r->imm = in->offset;
-    if (op->seg == SEG_BUFFER) {
+    if (op->addtid)
+        op->seg = SEG_ADDTID;
+    if (buffer) {
         if (!buffer_operands(b, op))
             return false;
     } else {
