@@ -126,7 +126,7 @@ check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const I
             if (s->s[r] & BY_SALU)
                 return report(w, i, s->salu_from[r], ISA_REG_S + r,
                               gfx11 ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU);
-            if ((s->s[r] & BY_VALU) && (gfx11 || k->valu))
+            if ((s->s[r] & BY_VALU) && k->valu)
                 return report(w, i, s->valu_from[r], ISA_REG_S + r,
                               gfx11 ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
         }
@@ -138,14 +138,15 @@ check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const I
  * ----------------------------------------------------------------------------------------------------- */
 
 static void
-carry_out_wait(RdnaState *s, const IsaRdnaKind *k)
+carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
 {
+    bool masks = rows >> ISA_RH_MASK_SALU & 1; /* there a wait ends the reads before it too */
     for (uint32_t r = 0; r < NS; r++) {
         bool vcc = r == VCC || r == VCC + 1;
         if (!k->sa_sdst)
-            s->s[r] &= (uint8_t)~BY_SALU;
+            s->s[r] &= (uint8_t)~(BY_SALU | (masks ? READ_PAIR : 0));
         if (vcc ? !k->va_vcc : !k->va_sdst)
-            s->s[r] &= (uint8_t)~BY_VALU;
+            s->s[r] &= (uint8_t)~(BY_VALU | (masks ? READ : 0));
     }
     for (uint32_t r = 0; r < NV; r++) { /* at most va_vdst of the last vector instructions are left */
         VState *v = &s->v[r];
@@ -255,7 +256,7 @@ step(IsaWalk *w, void *state, uint32_t i)
     uint32_t rows = isa_rdna_rows(w->c->arch, w->c->wave64);
     IsaRdnaKind k = isa_rdna_kind(w->c->arch, in);
     if (k.waits) {
-        carry_out_wait(s, &k);
+        carry_out_wait(s, rows, &k);
         return true;
     }
     if (w->report && k.valu && !check_vector(w, s, rows, i, &k))
@@ -264,7 +265,7 @@ step(IsaWalk *w, void *state, uint32_t i)
         return false;
     if (w->report && k.permlane && s->cmpx && !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
         return false;
-    if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
+    if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) { /* compilers look at one function */
         memset(s, 0, sizeof *s);
         return true;
     }

@@ -190,6 +190,8 @@ sim_chk_reset(SimWave *w)
     memset(c, 0, offsetof(SimChk, log));
     c->nlog = 0;
     c->dma_out = 0;
+    c->ncoherent = 0;
+    c->look = false;
     c->now = 1000;
     if (!checking(w, SIM_CHECK_INIT))
         return;
@@ -463,6 +465,8 @@ sim_chk_after(SimWave *w, const SimRec *r)
     if (!x || !x->in.size)
         return;
     mark_pending(w, r, x);
+    if (UNLIKELY(c->look))
+        sim_chk_seen(w);
     if (UNLIKELY(c->nhit))
         sim_chk_hits_after(w, r);
     if (checking(w, SIM_CHECK_HAZARD)) {

@@ -82,10 +82,9 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
 
 /* ---- ordering with other workgroups ---- */
 
-/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. `store`: on
- * chips that hide atomic stores, which store each lane saw. */
+/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. */
 static void
-note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes, const uint32_t *store)
+note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
     SimChk *c = w->chk;
     struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
@@ -98,9 +97,33 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes, con
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         if (q->n && q->addr[q->n - 1] == v->va[l])
             continue;
-        q->store[q->n] = store ? store[l] : 0;
+        q->store[q->n] = q->before[q->n] = 0;
         q->addr[q->n++] = v->va[l];
     }
+}
+
+/* On chips whose encodings hide atomic stores: the stores that a coherent access saw. Asked after it: one
+ * that came in between counts as seen. An atomic has put its own record over the one it found (`before`), and
+ * hands the release of that store on. */
+static void
+stores_before(SimWave *w)
+{
+    struct SimCoherent *q = &w->chk->coherent[(w->chk->ncoherent - 1) % TL_COUNT(w->chk->coherent)];
+    for (uint32_t k = 0; k < w->race.nreplaced; k++) {
+        sim_race_carry(w->g->info->race, w->race.replaced[k].addr, w->race.replaced[k].epoch);
+        for (uint32_t i = 0; i < q->n; i++)
+            if (q->addr[i] - w->race.replaced[k].addr < 4 || q->addr[i] == w->race.replaced[k].addr)
+                q->before[i] = w->race.replaced[k].epoch;
+    }
+}
+
+void
+sim_chk_seen(SimWave *w)
+{
+    struct SimCoherent *q = &w->chk->coherent[(w->chk->ncoherent - 1) % TL_COUNT(w->chk->coherent)];
+    w->chk->look = false;
+    for (uint32_t i = 0; i < q->n; i++)
+        q->store[i] = sim_race_last_store(w->g->info->race, &w->race, q->addr[i]);
 }
 
 /* Are the wave's earlier accesses complete and, where they went to a cache that is not shared by all, written
@@ -146,26 +169,6 @@ try_open(SimWave *w)
     sim_race_open_release(w->g->info->race, &w->race);
 }
 
-/* The stores that coherent lanes see, where the encoding hides them; an atomic hands their release on. */
-static const uint32_t *
-stores_seen(SimWave *w, const VmLanes *v, uint64_t lanes, bool rmw, uint32_t store[LANES])
-{
-    SimRace *race = w->g->info->race;
-    uint64_t last = 0;
-    uint32_t seen = 0;
-    for (uint64_t m = lanes; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m);
-        if (v->va[l] != last) {
-            seen = sim_race_last_store(race, &w->race, v->va[l]);
-            if (seen && rmw)
-                sim_race_carry(race, v->va[l], seen);
-        }
-        last = v->va[l];
-        store[l] = seen;
-    }
-    return store;
-}
-
 static bool
 global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
@@ -173,15 +176,11 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     const SimExt *x = r->ext;
     IsaCoherence co = {.scope = x->scope, .maybe = x->maybe};
     bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
-    uint32_t seen[LANES];
-    const uint32_t *store = NULL;
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
     bool may = st && co.maybe && n <= 8;
     if (may)
         try_open(w);
-    else if (!st && device && isa_store_hides_scope(w->code->arch))
-        store = stores_seen(w, v, m, rmw, seen);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
                      : !st                   ? co.scope ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
                      : may                   ? SIM_ACC_MAYBE
@@ -190,8 +189,13 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     sim_global_race(w, r, v->va, m, n, kind);
     if (device && (rmw || (st && !co.maybe)))
         try_release(w, r, v, m);
-    if (device && !st)
-        note_coherent(w, r, v, m, store);
+    if (device && !st) {
+        note_coherent(w, r, v, m);
+        if (isa_store_hides_scope(w->code->arch)) {
+            w->chk->look = true;
+            stores_before(w);
+        }
+    }
     if (st && isa_writeback_from(w->code->arch) <= ISA_SCOPE_DEVICE && !device)
         w->chk->n.dirty_seq = w->chk->n.issued[store_counter(w->code->arch)] + 1;
     return w->stop == ST_RUN;
@@ -215,6 +219,8 @@ acquire(SimWave *w, uint32_t scope, bool outer)
             sim_race_acquire(race, &w->race, q->addr[i]);
             if (q->store[i])
                 sim_race_acquire_store(race, &w->race, q->store[i]);
+            if (q->before[i])
+                sim_race_acquire_store(race, &w->race, q->before[i]);
         }
     }
 }
@@ -252,7 +258,8 @@ explain_chain(SimWave *w, const SimRaceHit *hit, char *text, size_t cap)
         for (uint32_t i = 0; i < q->n; i++) {
             SimRaceSync why;
             bool any = sim_race_sync(race, q->addr[i], hit->workgroup, &why);
-            bool hidden = sim_race_epoch_is(race, q->store[i], hit->workgroup);
+            bool hidden = sim_race_epoch_is(race, q->store[i], hit->workgroup) ||
+                          sim_race_epoch_is(race, q->before[i], hit->workgroup);
             if (!any && !hidden && !why.why)
                 continue;
             uint64_t to_entry = w->code->base - w->g->info->entry; /* pcs as reports give them */

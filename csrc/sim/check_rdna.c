@@ -100,7 +100,7 @@ check_scalar(SimWave *w, const SimRec *r, uint32_t s)
     char name[16];
     IsaRdnaRow id =
         salu ? (masks ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU) : (masks ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
-    if (!salu && (!(c->sflag[s] & SF_VALU) || (!masks && !x->rk.valu)))
+    if (!salu && (!(c->sflag[s] & SF_VALU) || !x->rk.valu))
         return true;
     c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
     sim_chk_hit(c, HIT_SCALAR | s, HIT_READ);
@@ -146,12 +146,16 @@ clear_scalars(SimChk *c, uint8_t plain, uint8_t vcc)
         c->sflag[s] &= (uint8_t)~(s == S_VCC || s == S_VCC + 1 ? vcc : plain);
 }
 
+/* masks: rows of lane masks; there a wait ends the reads before it too. */
 static void
-carry_out_wait(SimChk *c, const IsaRdnaKind *k)
+carry_out_wait(SimChk *c, const IsaRdnaKind *k, bool masks)
 {
-    uint8_t salu = k->sa_sdst ? 0 : SF_SALU;
+    uint8_t salu = k->sa_sdst ? 0 : SF_SALU | (masks ? SF_READ_PAIR : 0);
+    uint8_t valu = SF_VALU | (masks ? SF_READ : 0);
+    if (masks)
+        c->owed = 0xff;
     if (!k->sa_sdst || !k->va_sdst || !k->va_vcc)
-        clear_scalars(c, salu | (k->va_sdst ? 0 : SF_VALU), salu | (k->va_vcc ? 0 : SF_VALU));
+        clear_scalars(c, salu | (k->va_sdst ? 0 : valu), salu | (k->va_vcc ? 0 : valu));
     if (k->va_vdst < 15 && (int32_t)(c->now - k->va_vdst - c->valu_done) > 0)
         c->valu_done = c->now - k->va_vdst;
 }
@@ -207,8 +211,14 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
     const SimExt *x = r->ext;
     const IsaRdnaKind *k = &x->rk;
     if (k->waits) {
-        carry_out_wait(c, k);
+        carry_out_wait(c, k, x->rows >> ISA_RH_MASK_SALU & 1);
         return;
+    }
+    if (x->use & CU_JUMP) { /* to or from a function: compilers look at one at a time */
+        c->owed = 0xff;
+        clear_scalars(c, SF_SALU | SF_VALU | SF_READ | SF_READ_PAIR,
+                      SF_SALU | SF_VALU | SF_READ | SF_READ_PAIR);
+        c->valu_done = c->now;
     }
     if (k->mem)
         c->valu_done = c->now; /* it waits for the vector instructions before it */

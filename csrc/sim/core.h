@@ -357,11 +357,12 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     struct SimCoherent {
         uint32_t seq, n, pc;
         uint8_t counter;
-        bool outer, acquired; /* outer: the first of two invalidations came (gfx11) */
-        uint32_t store[64];   /* the store that was seen, where encodings do not tell */
+        bool outer, acquired;           /* outer: the first of two invalidations came (gfx11) */
+        uint32_t store[64], before[64]; /* the stores that it may have seen, where encodings do not tell */
         uint64_t addr[64];
     } coherent[4]; /* the last coherent loads and atomics */
     uint32_t ncoherent;
+    bool look;        /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;
 enum { HIT_SCALAR = 0x8000 };
@@ -653,6 +654,7 @@ void sim_chk_pass(SimWave *w);
 void sim_chk_wait(SimWave *w, const uint16_t limit[ISA_CNT_COUNT]);
 /* What a body that ran with the numbers `before` and left `after` has changed, in the numbers of now. */
 void sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const SimChkNumbers *after);
+void sim_chk_seen(SimWave *w);
 void sim_chk_wave_end(SimWave *w);
 
 #endif

@@ -178,6 +178,11 @@ typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its star
      * intervals for reads, then nwaves for writes; NULL: a barrier orders everything. */
     uint32_t *seen;
     uint32_t nwaves, bound[2];
+    uint32_t nreplaced; /* stores that may be atomic and that the last access, an atomic, has replaced */
+    struct SimRaceReplaced {
+        uint64_t addr;
+        uint32_t epoch;
+    } replaced[8];
 } SimRaceWave;
 typedef enum SimAccess {
     SIM_ACC_READ,

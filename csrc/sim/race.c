@@ -485,6 +485,9 @@ bytes_of(SimRace *r, uint64_t dword, const Cell *seed)
 static void
 touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
+    if (a->kind == SIM_ACC_ATOMIC && c->wr.multi_wave && !c->wr.moved && c->wr.epoch &&
+        a->w->nreplaced < TL_COUNT(a->w->replaced)) /* what an atomic puts an end to, it may have seen */
+        a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, c->wr.epoch};
     const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
     if (rec->epoch == a->epoch && rec->mask == mask && rec->atomic == is_atomic(a->kind) && !c->wr.moved &&
         c->wr.epoch == 0) {
@@ -677,7 +680,7 @@ static bool
 touch_same(Access *a, Page *p, uint32_t i, uint32_t n, uint32_t we, uint32_t re)
 {
     bool read = is_read(a->kind), atomic = is_atomic(a->kind), maybe = a->kind == SIM_ACC_MAYBE;
-    if (we == EP_MOVED || !whole_dwords(p, i, n))
+    if (we == EP_MOVED || !whole_dwords(p, i, n) || (a->kind == SIM_ACC_ATOMIC && (we & EP_WAVES)))
         return false;
     if (we && !ordered(a, we & EP_ID, OF_WRITE) &&
         (!atomic || maybe || (we & EP_WAVES) || !all_atomic(&p->wr, i, n)))
@@ -792,6 +795,7 @@ bool
 sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec, uint32_t bytes,
                 SimAccess kind, uint32_t pc_slot, SimRaceHit *hit)
 {
+    w->nreplaced = 0;
     Access a = {.r = r, .w = w, .bytes = bytes, .kind = kind, .hit = hit};
     Page *page = NULL;
     if (!(a.epoch = epoch_now(r, w)))

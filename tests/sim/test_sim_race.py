@@ -24,6 +24,8 @@ class Wave(C.Structure):
         ("seen", C.c_void_p),
         ("nwaves", C.c_uint32),
         ("bound", C.c_uint32 * 2),
+        ("nreplaced", C.c_uint32),
+        ("replaced", C.c_uint64 * 16),
     ]
 
 
