@@ -144,9 +144,11 @@ carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
     for (uint32_t r = 0; r < NS; r++) {
         bool vcc = r == VCC || r == VCC + 1;
         if (!k->sa_sdst)
-            s->s[r] &= (uint8_t)~(BY_SALU | (masks ? READ_PAIR : 0));
+            s->s[r] &= (uint8_t)~BY_SALU;
         if (vcc ? !k->va_vcc : !k->va_sdst)
-            s->s[r] &= (uint8_t)~(BY_VALU | (masks ? READ : 0));
+            s->s[r] &= (uint8_t)~BY_VALU;
+        if (masks && !(k->sa_sdst && k->va_sdst && k->va_vcc))
+            s->s[r] &= BY_SALU | BY_VALU;
     }
     for (uint32_t r = 0; r < NV; r++) { /* at most va_vdst of the last vector instructions are left */
         VState *v = &s->v[r];

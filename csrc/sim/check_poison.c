@@ -438,7 +438,11 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
     }
     case POI_WRITELANE: {
         uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & sim_lane_bits(w));
-        set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (source_poison(w, r->src[0], 1) ? bit : 0));
+        /* spilled lane masks: bits of lanes that are off may be undefined, a register does not know of bits
+         */
+        SimSrc s = r->src[0];
+        bool all = s.kind == SRC_S ? c->sp[s.idx] == ~0u : source_poison(w, s, 1) != 0;
+        set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (all ? bit : 0));
         break;
     }
     case POI_SWAP: {

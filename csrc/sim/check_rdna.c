@@ -150,12 +150,13 @@ clear_scalars(SimChk *c, uint8_t plain, uint8_t vcc)
 static void
 carry_out_wait(SimChk *c, const IsaRdnaKind *k, bool masks)
 {
-    uint8_t salu = k->sa_sdst ? 0 : SF_SALU | (masks ? SF_READ_PAIR : 0);
-    uint8_t valu = SF_VALU | (masks ? SF_READ : 0);
-    if (masks)
-        c->owed = 0xff;
-    if (!k->sa_sdst || !k->va_sdst || !k->va_vcc)
-        clear_scalars(c, salu | (k->va_sdst ? 0 : valu), salu | (k->va_vcc ? 0 : valu));
+    uint8_t salu = k->sa_sdst ? 0 : SF_SALU;
+    bool any = !k->sa_sdst || !k->va_sdst || !k->va_vcc;
+    if (any)
+        clear_scalars(c, salu | (k->va_sdst ? 0 : SF_VALU), salu | (k->va_vcc ? 0 : SF_VALU));
+    if (masks && any)
+        for (uint32_t s = 0; s < S_M0; s++)
+            c->sflag[s] &= (uint8_t)~(SF_READ | SF_READ_PAIR);
     if (k->va_vdst < 15 && (int32_t)(c->now - k->va_vdst - c->valu_done) > 0)
         c->valu_done = c->now - k->va_vdst;
 }
