@@ -212,15 +212,11 @@ finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uin
     }
 }
 
-/* The lane that byte address `at` names in the view of lane l: gfx11 looks at each half of a wave of 64 lanes
- * by itself. */
+/* The lane that byte address `at` names in the view of lane l. */
 static inline uint32_t
-perm_lane(const SimWave *w, uint32_t at, uint32_t l)
+perm_lane(const SimRec *r, uint32_t at, uint32_t l)
 {
-    uint32_t lane = at >> 2;
-    if (w->lane_mask == UINT32_MAX)
-        return lane & 31;
-    return w->code->arch == ISA_GFX1100 ? (lane & 31) | (l & 32) : lane & 63;
+    return (at >> 2 & r->fl) | (l & r->fl2);
 }
 
 static const SimRec *
@@ -230,7 +226,7 @@ body_permute(SimWave *w, const SimRec *r)
     uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] : 0;
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), to = perm_lane(w, va[l] + (uint32_t)r->imm, l);
+        uint32_t l = (uint32_t)__builtin_ctzll(m), to = perm_lane(r, va[l] + (uint32_t)r->imm, l);
         out[to] = d[l];
         undef = (undef & ~(UINT64_C(1) << to)) | ((from >> l) & 1) << to;
     }
@@ -246,7 +242,7 @@ body_bpermute(SimWave *w, const SimRec *r)
     uint64_t from = w->chk ? w->chk->vp[r->src[1].idx] & seen : 0;
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint32_t l = 0; l < 64; l++) {
-        uint32_t q = perm_lane(w, va[l] + (uint32_t)r->imm, l);
+        uint32_t q = perm_lane(r, va[l] + (uint32_t)r->imm, l);
         out[l] = (seen >> q) & 1 ? d[q] : 0;
         undef |= ((from >> q) & 1) << l;
     }
@@ -582,6 +578,9 @@ sim_build_ds(SimBuild *b)
         return true;
     }
     if (!strcmp(n, "ds_permute_b32") || !strncmp(n, "ds_bpermute_", 12) || !strcmp(n, "ds_swizzle_b32")) {
+        bool halves = b->code->arch == ISA_GFX1100 && b->code->wave64; /* each by itself */
+        r->fl = b->code->wave64 && !halves ? 63 : 31;
+        r->fl2 = halves ? 32 : 0;
         r->aux = !strcmp(n, "ds_bpermute_fi_b32");
         r->body = n[3] == 'p' ? body_permute : n[3] == 'b' ? body_bpermute : body_swizzle;
         r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
