@@ -46,6 +46,7 @@ COMPARING = [
     "tests/sim/test_sim_split_barrier.py",
     "tests/sim/test_sim_operands.py",
     "tests/sim/test_sim_launch_state.py",
+    "tests/sim/test_sim_compiled.py::test_kept",
     "tests/sim/test_isa_cdna.py",
     "tests/sim/test_isa_cdna_memory.py",
     "tests/sim/test_isa_cdna_valu.py",
