@@ -55,8 +55,8 @@ COMPARING = [
     "tests/codegen/test_semantics.py",
     "tests/numeric/test_matmul.py",
 ]
-# Nothing that occurs in compute kernels: export, interpolation, images and ray tracing, data of GDS (not GWS), the table
-# look-up of a rasteriser's screen partition, whose contents no manual gives.
+# Nothing that occurs in compute kernels: export, interpolation, images and ray tracing, data of GDS (not GWS), the
+# table look-up of a rasteriser's screen partition, whose contents no manual gives.
 NOT_COMPUTE = re.compile(
     r"(exp$|export|v_interp_|image_|ds_ordered_count|ds_(add|sub)_gs_reg|lds_param_load|ds_param_load"
     r"|s_endpgm_ordered_ps_done|ds_bvh_|v_screen_partition_4se)"
