@@ -318,8 +318,8 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
             n.op = x->in.op;
             n.size = x->in.size / 4;
             b.kern = c->op_index[x->in.op];
-            bool ok = sim_build_salu(&b) || sim_build_smem(&b) || sim_build_mfma(&b) || sim_build_lane(&b) || sim_build_valu_cdna(&b) ||
-                      sim_build_valu(&b) || sim_build_ds(&b) || sim_build_vmem(&b);
+            bool ok = sim_build_salu(&b) || sim_build_smem(&b) || sim_build_mfma(&b) || sim_build_lane(&b) ||
+                      sim_build_valu_cdna(&b) || sim_build_valu(&b) || sim_build_ds(&b) || sim_build_vmem(&b);
             if (!ok || b.failed) {
                 n.body = body_illegal;
                 n.p = b.failed ? "out of memory while decoding" : NULL;
