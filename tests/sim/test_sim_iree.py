@@ -59,7 +59,7 @@ func.func @conv(%x: tensor<1x18x18x16xf16>, %w: tensor<3x3x16x32xf16>) -> tensor
 }
 """
 CPU = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-CHIPS = {"gfx942": "all", "gfx1100": "bounds", "gfx1201": "bounds"}
+CHIPS = {"gfx942": "all", "gfx1100": "all", "gfx1201": "all"}
 """The simulated chips and the checks that are on."""
 # Integer matrices: every sum is exact. The others differ in the order of sums and in exp.
 TOLERANCE = {"matmul": 0, "softmax": 1e-6, "attention": 2e-3, "conv": 0}
