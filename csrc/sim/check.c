@@ -204,6 +204,22 @@ sim_chk_reset(SimWave *w)
     c->scc_p = true;
 }
 
+void
+sim_chk_given(SimWave *w, const SimWaveState *state)
+{
+    SimChk *c = w->chk;
+    if (!checking(w, SIM_CHECK_INIT))
+        return;
+    for (uint32_t s = 0; s < 128; s++)
+        if (state->s_given[s / 64] >> (s % 64) & 1)
+            set_sp(c, s, 0);
+    for (uint32_t r = 0; r < TL_MIN((uint32_t)ROWS, (uint32_t)TL_COUNT(state->v_given)); r++)
+        set_vp(c, r, w->lane_mask & ~state->v_given[r]);
+    c->scc_p = !state->scc_given;
+    memset(w->g->lds_init, 1, w->g->lds_bytes);
+    w->g->lds_all_init = true;
+}
+
 /* ---- counters
  * -----------------------------------------------------------------------------------------------------------
  */

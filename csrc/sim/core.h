@@ -626,6 +626,8 @@ void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct
 
 void sim_chk_prepare(SimBuild *b); /* ranges and classes of ext */
 void sim_chk_reset(SimWave *w);
+/* After sim_chk_reset: what the caller of sim_exec_bytes gave is defined. */
+void sim_chk_given(SimWave *w, const SimWaveState *state);
 bool sim_chk_before(SimWave *w, const SimRec *r); /* false: stop */
 void sim_chk_after(SimWave *w, const SimRec *r);  /* after the body ran */
 /* LDS accesses of the checked variant: race marks, pending LDS-DMA; false = stop. */

@@ -679,7 +679,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
     g.alloc = tl_alloc_libc;
     g.own_exec = true;
     g.capture = fault;
-    g.checks = 1u << SIM_CHECK_BOUNDS;
+    g.checks = 1u << SIM_CHECK_BOUNDS | state->checks;
     g.wave_size = wave64 ? 64 : 32;
     g.gws = sim_gws_new();
     bool ok = g.gws && alloc_waves(&g, 1) && alloc_lds(&g, state->lds_bytes);
@@ -702,6 +702,10 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         memcpy(w->v, state->v, wave_reg_bytes());
         if (state->lds_bytes)
             memcpy(g.lds, state->lds, state->lds_bytes);
+        if (w->chk) {
+            sim_chk_reset(w);
+            sim_chk_given(w, state);
+        }
         w->stop = w->recs ? ST_RUN : ST_FAULT;
         uint64_t most = max_instructions ? max_instructions : 1000000;
         if (state->late && w->recs && (ok = sim_late_open(&g, state->seed))) {
@@ -710,7 +714,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
             if (w->stop != ST_FAULT)
                 sim_late_drain(&g);
         } else if (w->recs && !state->late) {
-            run_on(w, most, run_plain);
+            run_on(w, most, w->chk ? run_checked : run_plain);
         }
         if (!ok)
             fault->check = SIM_FAULT_OOM;
@@ -729,7 +733,9 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
     sim_gws_free(g.gws);
     gfree(&g.alloc, g.waves, sizeof(SimWave));
     gfree(&g.alloc, g.regs, wave_reg_bytes());
+    gfree(&g.alloc, g.chk, sizeof(SimChk));
     gfree(&g.alloc, g.lds, g.lds_bytes + 64u);
+    gfree(&g.alloc, g.lds_init, g.lds_bytes + 64u);
     sim_code_free(c);
     return ok;
 }

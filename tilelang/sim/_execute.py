@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as C
+from collections.abc import Sequence
 from typing import Any
 
 from tilelang.errors import SimulatorFault
@@ -12,6 +13,9 @@ from tilelang.sim._device import Report, _late, _mfma, _seed
 _MODE_DEFAULT = 0x3F0
 _NAMED = (106, 107, 124, 125, 126, 127)
 """Scalar operand codes of vcc, m0 (and null), exec: they have fields of their own."""
+
+
+_CHECKS = ("init", "wait", "hazard")
 
 
 def _mode(fields: dict[str, int] | None) -> int:
@@ -35,7 +39,7 @@ def execute(
     arch: str,
     code: bytes,
     state: dict[str, Any],
-    checks: str = "none",
+    checks: str | Sequence[str] = "none",
     *,
     mfma: str = "default",
     delivery: str = "now",
@@ -49,11 +53,12 @@ def execute(
     result has 16 digits where exec_hi is not 0. The result has the same keys; ``s`` and ``v`` hold all registers given
     and all that changed. mfma="hw": matrix and dot instructions sum as the chip does. ``delivery="late"``: what memory
     instructions do happens as late as the waits in ``code`` allow (all of it by the end), or earlier where ``seed``
-    says. Raises SimulatorFault for an instruction that cannot run, ValueError for checks other than none (a bare
-    instruction has no program around it to check)."""
-    if checks != "none":
-        raise ValueError("the check names for bare instructions are: none")
+    says. ``checks``: "none", or names of init, wait and hazard, or "all" of these: registers, vcc, scc and m0
+    that ``state`` names are defined, others are not; exec and LDS always are. Raises SimulatorFault for an instruction
+    that cannot run and for the first thing that a check finds (its report has ``pc`` and ``other_pc`` in bytes from
+    the start of ``code``), ValueError for other checks (one wave races with nobody)."""
     lib = nat.library()
+    mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
     if wave not in (32, 64):
         raise ValueError(f"wave must be 32 or 64, not {wave}")
@@ -65,22 +70,42 @@ def execute(
     st.mode = _mode(state.get("mode"))
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
+    st.checks = mask
+    if mask and st.late:
+        raise ValueError('delivery="late" runs without checks')
+    st.scc_given = "scc" in state
+    given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
+    for i in [*map(int, state.get("s", {})), *given]:
+        st.s_given[i // 64] |= 1 << i % 64
     for num, value in state.get("s", {}).items():
         st.s[int(num)] = int(value, 16)
     for num, value in state.get("v", {}).items():
         row = st.v[_vgpr(num)]
         for lane in range(len(value) // 8):
             row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
+        st.v_given[_vgpr(num)] = (1 << len(value) // 8) - 1
     lds = bytearray.fromhex(state.get("lds") or "")
     buf = (C.c_uint8 * max(len(lds), 1)).from_buffer_copy(bytes(lds) or b"\0")
     st.lds = C.cast(buf, C.POINTER(C.c_uint8))
     st.lds_bytes = len(lds)
     before_s, before_v = bytes(st.s), bytes(st.v)
     fault = nat.Fault()
-    if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, code, len(code), 1 << 20, C.byref(st), C.byref(fault)):
+    text = C.create_string_buffer(code, max(len(code), 1))
+    if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, text, len(code), 1 << 20, C.byref(st), C.byref(fault)):
         message = fault.message.decode(errors="replace")
+        base = C.addressof(text)
         report = Report(
-            nat.check_name(fault.check), message, "", (0, 0, 0), 0, (), 0, "", fault.address or None, None, None
+            check=nat.check_name(fault.check),
+            message=message,
+            kernel="",
+            workgroup=(0, 0, 0),
+            wave=0,
+            lanes=tuple(i for i in range(64) if fault.lanes >> i & 1),
+            pc=fault.pc - base if fault.pc else 0,
+            text="",
+            address=fault.address or None,
+            other_pc=fault.other_pc - base if fault.other_pc else None,
+            line=None,
         )
         raise SimulatorFault(message, [report])
     after_s, after_v = bytes(st.s), bytes(st.v)
@@ -106,6 +131,21 @@ def execute(
             key = str(i) if i < 256 else f"a{i - 256}"
             out["v"][key] = "".join(f"{st.v[i][lane]:08x}" for lane in range(wave))
     return out
+
+
+def _check_mask(checks: str | Sequence[str]) -> int:
+    """Bits of the checks; ValueError for one that bare instructions do not have."""
+    names = [checks] if isinstance(checks, str) else list(checks)
+    if names == ["none"]:
+        return 0
+    if names == ["all"]:
+        names = list(_CHECKS)
+    for name in names:
+        if name not in _CHECKS:
+            raise ValueError(
+                f"the check {name!r} does not exist for bare instructions; there are: none, all, {', '.join(_CHECKS)}"
+            )
+    return nat.check_mask(names)
 
 
 def _vgpr(key: str | int) -> int:

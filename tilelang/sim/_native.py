@@ -98,6 +98,10 @@ class WaveState(C.Structure):
         ("mfma_hw", C.c_uint32),
         ("late", C.c_uint32),
         ("seed", C.c_uint64),
+        ("checks", C.c_uint32),
+        ("scc_given", C.c_uint32),
+        ("s_given", C.c_uint64 * 2),
+        ("v_given", C.c_uint64 * 512),
     ]
 
 

@@ -1,0 +1,81 @@
+"""Bare instructions under checks: what is undefined, not waited for, or too early."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from simlib import llvm_mc, sections
+
+sim = pytest.importorskip("tilelang.sim")
+
+
+def code(text: str, arch: str = "gfx942") -> bytes:
+    with tempfile.TemporaryDirectory() as tmp:
+        out = Path(tmp) / "k.o"
+        cmd = [llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-filetype=obj", "-o", str(out)]
+        subprocess.run(cmd, input=text, text=True, check=True)
+        return sections(out.read_bytes())[".text"]
+
+
+ONES = "00000001" * 64
+STATE = {"v": {"1": ONES, "2": "00000000" * 64}, "s": {"4": "00000007"}, "lds": "05000000" * 64}
+FOUND = {  # text, check, pc, other pc
+    "undefined vector": ("v_readfirstlane_b32 s5, v3\n s_cmp_eq_u32 s5, 0\n s_cbranch_scc1 0", "init", 8, None),
+    "undefined scalar": ("s_cmp_eq_u32 s9, 0\n s_cbranch_scc1 0", "init", 4, None),
+    "undefined scc": ("s_cbranch_scc1 0", "init", 0, None),
+    "undefined vcc": ("s_cbranch_vccz 0", "init", 0, None),
+    "no wait": ("ds_read_b32 v5, v2\n v_add_u32 v6, v5, v1", "wait", 8, 0),
+    "no wait state": ("v_readfirstlane_b32 s5, v2\n v_readlane_b32 s6, v1, s5", "hazard", 4, 0),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    text, check, pc, other = FOUND[name]
+    for checks in (check, "all", ["init", "wait", "hazard"]):
+        with pytest.raises(sim.SimulatorFault) as e:
+            sim.execute("gfx942", code(text), STATE, checks=checks)
+        r = e.value.reports[0]
+        assert (r.check, r.pc) == (check, pc) and (other is None or r.other_pc == other), r
+    for checks in ("none", *({"init", "wait", "hazard"} - {check})):
+        sim.execute("gfx942", code(text), STATE, checks=checks)
+
+
+CLEAN = {
+    "given": ("v_readfirstlane_b32 s5, v1\n s_cmp_eq_u32 s5, 0\n s_cbranch_scc1 0", {}),
+    "scc, vcc, m0": ("s_cbranch_scc1 0\n s_cbranch_vccz 0\n s_mov_b32 s5, m0\n s_add_u32 s6, s5, s4\n s_cbranch_scc1 0",
+                     {"scc": 0, "vcc": "0", "m0": "0"}),
+    "lds": ("ds_read_b32 v5, v2\n s_waitcnt lgkmcnt(0)\n v_readfirstlane_b32 s5, v5\n s_cmp_eq_u32 s5, 0\n"
+            "s_cbranch_scc1 0", {}),
+    "wait state": ("v_readfirstlane_b32 s5, v2\n s_nop 3\n v_readlane_b32 s6, v1, s5", {}),
+    "exec": ("s_and_saveexec_b64 s[6:7], s[6:7]\n s_cbranch_execz 0", {"s": {"6": "0000000f", "7": "00000000"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean_and_equal(name):
+    """Checks find nothing and change nothing."""
+    text, more = CLEAN[name]
+    state = STATE | more
+    assert sim.execute("gfx942", code(text), state, checks="all") == sim.execute("gfx942", code(text), state)
+
+
+def test_lanes_that_are_given():
+    """A register given for four lanes is defined there, in wave 32 too."""
+    for arch, wave in (("gfx942", 64), ("gfx1100", 32)):
+        state = {"wave": wave, "exec": "f", "v": {"1": "00000001" * 4, "2": "00000000" * wave}, "vcc": "0"}
+        text = code(
+            "v_cmp_eq_u32 vcc, v1, v2\n s_cbranch_vccz 0".replace("vcc,", "vcc," if wave == 64 else "vcc_lo,"), arch
+        )
+        sim.execute(arch, text, state, checks="init")
+        with pytest.raises(sim.SimulatorFault):
+            sim.execute(arch, text, state | {"exec": "1f"}, checks="init")
+
+
+@pytest.mark.parametrize("checks", ["race", "bounds", ["init", "barrier"], "bogus"])
+def test_checks_that_are_not(checks):
+    with pytest.raises(ValueError, match="does not exist for bare instructions; there are: none, all, init, wait, haz"):
+        sim.execute("gfx942", code("s_nop 0"), {}, checks=checks)
