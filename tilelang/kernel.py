@@ -14,7 +14,7 @@ from typing import Any
 
 from . import _core, lines
 from .errors import CompileError, LaunchError, SimulatorFault
-from .frontend.base import current, running
+from .frontend.base import current, give_lock, running
 from .frontend.build import Built, Tracing, build, codegen, launcher_params
 from .frontend.build import verify as verify_built
 from .frontend.capture import Captures
@@ -173,6 +173,8 @@ class Definition:
 class Engine:
     """A definition with options, replaced constants and perhaps a target: launchers by captured values."""
 
+    lock: threading.Lock
+
     def __init__(
         self, definition: Definition, options: dict[str, Any], replaced: dict[str, Any], target: str | None
     ) -> None:
@@ -180,7 +182,7 @@ class Engine:
         self.options = options
         self.replaced = replaced
         self.target = target
-        self.lock = threading.Lock()
+        give_lock(self)
         self.launchers: dict[Any, Any] = {}
         self.recent: tuple[Any, Any] = (None, None)
         self.last: Any = None  # launcher that ran last

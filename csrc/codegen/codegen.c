@@ -6,6 +6,9 @@
  * emission "successful": an error there is a failure. What LLVM would abort on (cannot select) is kept out by
  * the checks of cg_*.c.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* a lock that prefers writers */
+#endif
 #include "codegen/codegen.h"
 
 #include <llvm-c/Analysis.h>
@@ -375,9 +378,41 @@ read_kernel(Job *j, const char *text, size_t n)
     return true;
 }
 
-bool
-tl_codegen(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const TlCodegenOptions *options,
-           TlCodeObject *out)
+/* LLVM and lld have locks of their own. A compilation passes this gate as a reader; a fork waits until all
+ * are done and holds it, so that the child finds every lock free. */
+static struct {
+    pthread_once_t once;
+    pthread_rwlock_t lock;
+} gate = {PTHREAD_ONCE_INIT, PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+
+static void
+before_fork(void)
+{
+    pthread_rwlock_wrlock(&gate.lock);
+}
+
+static void
+in_parent(void)
+{
+    pthread_rwlock_unlock(&gate.lock);
+}
+
+static void
+in_child(void)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+    gate.lock = fresh; /* readers of the parent that waited for it are not here */
+}
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static bool
+generate(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const TlCodegenOptions *options,
+         TlCodeObject *out)
 {
     static const TlCodegenOptions none = {0};
     double start = now_ms();
@@ -406,4 +441,15 @@ tl_codegen(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const T
     }
     out->times.total = now_ms() - start;
     return arena->failed ? tl_error(diag, (TlLoc){0}, TL_E_OOM) : ok;
+}
+
+bool
+tl_codegen(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const TlCodegenOptions *options,
+           TlCodeObject *out)
+{
+    pthread_once(&gate.once, watch_forks);
+    pthread_rwlock_rdlock(&gate.lock);
+    bool ok = generate(arena, diag, tir_text, n, options, out);
+    pthread_rwlock_unlock(&gate.lock);
+    return ok;
 }

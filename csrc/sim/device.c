@@ -164,6 +164,18 @@ sim_device_unload(SimDevice *d, SimImage *im)
     pthread_mutex_unlock(&d->launch_lock);
 }
 
+void
+sim_device_fork(SimDevice *d, bool before)
+{
+    if (before) {
+        pthread_mutex_lock(&d->launch_lock);
+        sim_mem_fork(d->mem, true);
+    } else {
+        sim_mem_fork(d->mem, false);
+        pthread_mutex_unlock(&d->launch_lock);
+    }
+}
+
 bool
 sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind)
 {

@@ -76,6 +76,9 @@ void sim_device_free(SimDevice *d); /* no launch may be running */
 SimImage *sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size);
 void sim_device_unload(SimDevice *d, SimImage *im);
 
+/* Around fork(): waits until nothing runs on the device and keeps it so; gives it back on both sides. */
+void sim_device_fork(SimDevice *d, bool before);
+
 /* Frees memory of sim_mem_alloc, or ends what sim_mem_add began, when no launch is running any more. */
 bool sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind);
 

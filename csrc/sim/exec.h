@@ -153,8 +153,8 @@ typedef struct SimWaveState {
     uint32_t mfma_hw; /* 1: as SimLaunchInfo.mfma_hw */
     uint32_t late;    /* 1: delivery="late" with this seed */
     uint64_t seed;
-    /* checks beside bounds (bits 1 << SimCheck: init, wait, hazard), and for init what counts as defined: scalars by
-     * operand code, lanes of rows, scc; all of LDS does */
+    /* checks beside bounds (bits 1 << SimCheck: init, wait, hazard), and for init what counts as defined:
+     * scalars by operand code, lanes of rows, scc; all of LDS does */
     uint32_t checks, scc_given;
     uint64_t s_given[2], v_given[512];
 } SimWaveState;

@@ -128,6 +128,11 @@ hipError_t sim_hip_check(HipDevice **d);
 bool sim_hip_handle_add(Handle *h); /* false: out of memory */
 bool sim_hip_handle_remove(const void *p, HandleKind kind);
 bool sim_hip_handle_valid(const void *p, HandleKind kind);
+/* A device that is none of HIP's (made by tlsim_device_create): it is looked after when the process forks. */
+bool sim_hip_track(SimDevice *d); /* false: out of memory */
+void sim_hip_untrack(const SimDevice *d);
+void sim_hip_fat_fork(bool before);     /* hip_fat.c */
+void sim_hip_capture_fork(bool before); /* hip_capture.c */
 /* The device whose memory holds addr; NULL: none. */
 HipDevice *sim_hip_owner(const void *p, SimExtent *x);
 

@@ -36,6 +36,15 @@ static struct {
 
 static _Thread_local int thread_mode = MODE_GLOBAL;
 
+void
+sim_hip_capture_fork(bool before)
+{
+    if (before)
+        pthread_mutex_lock(&cap.lock);
+    else
+        pthread_mutex_unlock(&cap.lock);
+}
+
 /* ---- sets of nodes ---- */
 
 static bool

@@ -33,6 +33,15 @@ static struct {
     FatBinary *list;
 } fat = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+void
+sim_hip_fat_fork(bool before)
+{
+    if (before)
+        pthread_mutex_lock(&fat.lock);
+    else
+        pthread_mutex_unlock(&fat.lock);
+}
+
 typedef struct CallConfig {
     SimDim3 grid, block;
     size_t lds;

@@ -22,10 +22,100 @@ static struct {
     int ndev;
     const Handle **handles; /* open addressing */
     uint32_t nhandles, cap;
-} state = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_once_t fork_once;
+    pthread_mutex_t tracked_lock;
+    SimDevice **tracked;
+    uint32_t ntracked, tracked_cap;
+} state = {.once = PTHREAD_ONCE_INIT,
+           .lock = PTHREAD_MUTEX_INITIALIZER,
+           .fork_once = PTHREAD_ONCE_INIT,
+           .tracked_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local int current_device;
 static _Thread_local hipError_t last_error;
+
+/* ---- fork: the child finds every lock free, because the parent's thread that forks holds them all ---- */
+
+static void
+fork_locks(bool before)
+{
+    if (before) {
+        sim_hip_fat_fork(true);
+        sim_hip_capture_fork(true);
+        pthread_mutex_lock(&state.tracked_lock);
+    }
+    for (int i = 0; i < state.ndev; i++) {
+        HipDevice *d = &state.dev[i];
+        if (before)
+            pthread_mutex_lock(&d->lock);
+        sim_device_fork(d->sim, before);
+        if (!before)
+            pthread_mutex_unlock(&d->lock);
+    }
+    for (uint32_t i = 0; i < state.ntracked; i++)
+        sim_device_fork(state.tracked[i], before);
+    if (before) {
+        pthread_mutex_lock(&state.lock);
+        return;
+    }
+    pthread_mutex_unlock(&state.lock);
+    pthread_mutex_unlock(&state.tracked_lock);
+    sim_hip_capture_fork(false);
+    sim_hip_fat_fork(false);
+}
+
+static void
+before_fork(void)
+{
+    fork_locks(true);
+}
+
+static void
+after_fork(void)
+{
+    fork_locks(false);
+}
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+bool
+sim_hip_track(SimDevice *d)
+{
+    pthread_once(&state.fork_once, watch_forks);
+    pthread_mutex_lock(&state.tracked_lock);
+    if (state.ntracked == state.tracked_cap) {
+        uint32_t cap = state.tracked_cap ? state.tracked_cap * 2 : 8;
+        SimDevice **p = realloc(state.tracked, cap * sizeof(SimDevice *));
+        if (!p) {
+            pthread_mutex_unlock(&state.tracked_lock);
+            return false;
+        }
+        state.tracked = p;
+        state.tracked_cap = cap;
+    }
+    state.tracked[state.ntracked++] = d;
+    pthread_mutex_unlock(&state.tracked_lock);
+    return true;
+}
+
+void
+sim_hip_untrack(const SimDevice *d)
+{
+    pthread_mutex_lock(&state.tracked_lock);
+    for (uint32_t i = 0; i < state.ntracked; i++)
+        if (state.tracked[i] == d)
+            state.tracked[i--] = state.tracked[--state.ntracked];
+    if (!state.ntracked) {
+        free(state.tracked);
+        state.tracked = NULL;
+        state.tracked_cap = 0;
+    }
+    pthread_mutex_unlock(&state.tracked_lock);
+}
 
 /* ---- devices ---- */
 
@@ -92,6 +182,7 @@ start_devices(void)
         snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
         state.ndev++;
     }
+    pthread_once(&state.fork_once, watch_forks);
     for (int i = 0; i < state.ndev; i++)
         for (int k = 0; k < state.ndev; k++)
             if (i != k)

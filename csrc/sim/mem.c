@@ -755,6 +755,31 @@ sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t f
     return owned_insert(m, o);
 }
 
+void
+sim_mem_fork(SimMem *m, bool before)
+{
+    if (before)
+        pthread_mutex_lock(&m->lock);
+    else
+        pthread_mutex_unlock(&m->lock);
+}
+
+bool
+sim_mem_protect(SimMem *m, uint64_t base)
+{
+    bool found = false;
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->nowned && !found; i++) {
+        if (m->owned[i]->x.base != base)
+            continue;
+        m->owned[i]->x.flags |= SIM_EXT_READONLY;
+        touch(m);
+        found = true;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
 bool
 sim_mem_release(SimMem *m, uint64_t base, SimExtentKind kind)
 {

@@ -128,6 +128,8 @@ void sim_mem_free(SimMem *m); /* frees all memory it owns */
 /* Own memory, page-aligned with an unmapped page behind it; contents undefined (filled with 0xcd), exact
  * size. NULL: out of memory. */
 void *sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name);
+/* From now on a store to this memory of sim_mem_alloc is a bounds fault; false: no such extent. */
+bool sim_mem_protect(SimMem *m, uint64_t base);
 /* Releases memory of sim_mem_alloc or ends a registration by its lowest address; false: no such extent. */
 bool sim_mem_release(SimMem *m, uint64_t base, SimExtentKind kind);
 /* Registers n-dimensional host memory: shape in elements, strides in bytes (any sign, 0 = broadcast). Its
@@ -152,8 +154,9 @@ void sim_mem_link(SimMem *m, SimMem *peer);
 bool sim_mem_reach(SimMem *m, const SimMem *peer, bool on);
 /* Is addr in an extent, one past its end, or the address of a registered array without elements? */
 bool sim_mem_known(SimMem *m, uint64_t addr);
-uint32_t sim_mem_arrays(SimMem *m); /* host arrays registered now */
-uint64_t sim_mem_bytes(SimMem *m);  /* bytes of SIM_EXT_MALLOC alive */
+void sim_mem_fork(SimMem *m, bool before); /* around fork(): takes and gives back the table's lock */
+uint32_t sim_mem_arrays(SimMem *m);        /* host arrays registered now */
+uint64_t sim_mem_bytes(SimMem *m);         /* bytes of SIM_EXT_MALLOC alive */
 
 /* ---- races on global memory ----
  * Two accesses of one byte, at least one a write and not both atomic, race when no happens-before orders

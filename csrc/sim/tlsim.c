@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/hip.h"
 #include "sim/mfma_hw.h"
 #include "sim/tlsim.h"
 
@@ -38,12 +39,20 @@ tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *w
         snprintf(why, n, "unknown architecture '%s'", arch);
         return NULL;
     }
-    return sim_device_new(&o, why, n);
+    SimDevice *d = sim_device_new(&o, why, n);
+    if (d && !sim_hip_track(d)) {
+        snprintf(why, n, "out of memory");
+        sim_device_free(d);
+        d = NULL;
+    }
+    return d;
 }
 
 void
 tlsim_device_destroy(SimDevice *dev)
 {
+    if (dev)
+        sim_hip_untrack(dev);
     sim_device_free(dev);
 }
 
@@ -121,6 +130,13 @@ tlsim_free(SimDevice *dev, void *p)
 {
     SimDevice *d = pick(dev);
     return d && sim_device_release(d, (uint64_t)p, SIM_EXT_MALLOC);
+}
+
+bool
+tlsim_protect(SimDevice *dev, void *p)
+{
+    SimDevice *d = pick(dev);
+    return d && sim_mem_protect(d->mem, (uint64_t)p);
 }
 
 void

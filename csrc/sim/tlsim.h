@@ -44,6 +44,7 @@ TL_API void tlsim_progress(SimDevice *dev, uint64_t *done, uint64_t *total);
 
 TL_API void *tlsim_malloc(SimDevice *dev, uint64_t size, const char *name);
 TL_API bool tlsim_free(SimDevice *dev, void *p);
+TL_API bool tlsim_protect(SimDevice *dev, void *p); /* stores of kernels to it are bounds faults */
 TL_API void tlsim_copy_in(SimDevice *dev, void *dst, const void *src, uint64_t n);
 TL_API void tlsim_copy_out(SimDevice *dev, void *dst, const void *src, uint64_t n);
 TL_API uint64_t tlsim_register_array(SimDevice *dev, const void *data, uint32_t ndim, const int64_t *shape,

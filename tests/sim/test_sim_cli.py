@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from simlib import ADD, BUF, Arg, code_object
@@ -68,10 +73,7 @@ def test_interrupt(tmp_path):
     """Ctrl-C stops a kernel that would run for ever."""
     import os
     import signal
-    import subprocess
-    import sys
     import time
-    from pathlib import Path
 
     path = tmp_path / "loop.hsaco"
     path.write_bytes(code_object("again: s_branch again"))
@@ -83,3 +85,113 @@ def test_interrupt(tmp_path):
     p.send_signal(signal.SIGINT)
     _, err = p.communicate(timeout=20)
     assert p.returncode == 130 and "interrupted" in err
+
+
+SAVED = {
+    "kernel": "k",
+    "target": "gfx942",
+    "block": [64, 1, 1],
+    "grid": [[[0, 0, 64]]],
+    "params": [
+        {"name": "X", "kind": "buffer", "dtype": "int32", "dims": [None], "dim_divisors": [64], "strides": "dense"},
+        {"name": "Y", "kind": "buffer", "dtype": "int32", "dims": [None], "dim_divisors": [1], "strides": "dense"},
+        {"name": "c", "kind": "scalar", "dtype": "float32"},
+    ],
+    "kernarg": [
+        {"offset": 0, "size": 8, "kind": "ptr", "param": "X", "axis": 0},
+        {"offset": 8, "size": 8, "kind": "ptr", "param": "Y", "axis": 0},
+        {"offset": 16, "size": 8, "kind": "scalar", "param": "c", "axis": 0},
+        {"offset": 24, "size": 8, "kind": "dim", "param": "X", "axis": 0},
+        {"offset": 32, "size": 8, "kind": "stride", "param": "Y", "axis": 0},
+    ],
+    "writes": ["Y"],
+}
+"""Y[i] = X[i] + the bits of c."""
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "saved.hsaco"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(8, name="c"), Arg(8), Arg(8))))
+    (tmp_path / "saved.hsaco.json").write_text(json.dumps(SAVED))
+    return path
+
+
+@pytest.mark.parametrize("file", ["saved.hsaco", "saved.hsaco.json"])
+@pytest.mark.parametrize("dtype", ["", "i32:", "int32:"])
+def test_saved_kernel(saved, capsys, file, dtype):
+    """Arguments by name; the grid, the block and the dtypes come from the description."""
+    save = str(saved.with_name("y.npy"))
+    args = ["--arg", f"X={dtype}128:arange", "--arg", "Y=128", "--arg", "c=1.5", "--save", save]
+    assert cli.main([str(saved.with_name(file)), *args, "--check", "all"]) == 0
+    bits = int(np.float32(1.5).view(np.int32))
+    assert (np.load(save) == np.arange(128) + bits).all()
+    assert cli.main([str(saved.with_name("saved.hsaco.json")), "--list"]) == 0
+    np.save(saved.with_name("x.npy"), np.full(64, 3))
+    args = ["--arg", f"X={saved.with_name('x.npy')}", "--arg", "Y=64", "--arg", "c=-0x1p-3", "--save", save]
+    assert cli.main([str(saved), *args]) == 0
+    assert (np.load(save) == int(np.float32(-0.125).view(np.int32)) + 3).all()
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "args, text",
+    [
+        (["X=128", "Y=128"], "no --arg for c of kernel k"),
+        (["X=128", "Y=128", "c=1", "d=2"], "NAME one of X, Y, c"),
+        (["X=128", "X=128", "Y=128", "c=1"], "X is given twice"),
+        (["X=f16:128", "Y=128", "c=1"], "X is of dtype int32, not f16"),
+        (["X=100", "Y=128", "c=1"], "dim 0 of X must be a multiple of 64"),
+        (["X=64x2", "Y=128", "c=1"], "X has 1 dims, not 2"),
+        (["X=a", "Y=128", "c=1"], "expected X=SHAPE"),
+        (["X=128", "Y=128", "c=zz"], "'zz' is no f32"),
+        ([], "takes --arg for X, Y, c"),
+    ],
+)
+def test_saved_kernel_errors(saved, capsys, args, text):
+    more = [] if args else ["--grid", "1"]
+    assert cli.main([str(saved) + ".json", *(x for a in args for x in ("--arg", a)), *more]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_description_that_is_none(tmp_path, capsys):
+    path = tmp_path / "x.hsaco.json"
+    for text in ("{}", "[1]", "nonsense"):
+        path.write_text(text)
+        assert cli.main([str(path), "--list"]) == 2
+        assert "does not describe a saved kernel" in capsys.readouterr().err
+
+
+def test_scalars_of_every_kind(tmp_path, capsys):
+    """Float scalars, and scalars narrower than their argument (8-byte slots)."""
+    path, save = tmp_path / "a.hsaco", str(tmp_path / "o.npy")
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(8, name="c"))))
+    for text, bits in [("f32:2.5", 0x40200000), ("f32:0x1p1", 0x40000000), ("f16:1", 0x3C00), ("bf16:1", 0x3F80),
+                       ("i32:-1", 0xFFFFFFFF), ("u8:255", 255), ("i64:7", 7)]:  # fmt: skip
+        args = ["--grid", "1", "--block", "64", "--arg", "in:u32:64:zeros", "--arg", "out:u32:64", "--arg", text]
+        assert cli.main([str(path), *args, "--save", save]) == 0
+        assert (np.load(save) == bits).all(), text
+    for text in ("i8:300", "f32:x", "u32:-1"):
+        assert cli.main([str(path), "--grid", "1", "--block", "64", "--arg", text]) == 2
+    assert "'-1' is no u32" in capsys.readouterr().err
+
+
+def test_the_chip_is_read_from_the_file(tmp_path, capsys):
+    path = tmp_path / "a.hsaco"
+    path.write_bytes(code_object("s_nop 0", arch="gfx90a"))
+    assert cli.main([str(path), "--grid", "1", "--block", "64"]) == 0
+    assert cli.main([str(path), "--grid", "1", "--block", "64", "--arch", "gfx942"]) == 2
+    assert "for gfx90a, the device is gfx942" in capsys.readouterr().err
+
+
+def test_reader_that_stops(tmp_path):
+    """`... --disasm | head -1` ends without a message."""
+    path = tmp_path / "long.hsaco"
+    path.write_bytes(code_object("s_nop 0\n" * 20000))
+    root = Path(__file__).resolve().parents[2]
+    cmd = [sys.executable, "-m", "tilelang.sim", str(path), "--disasm"]
+    p = subprocess.Popen(cmd, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert p.stdout.readline().strip() == "0: s_nop 0"
+    p.stdout.close()
+    assert p.wait(timeout=60) == 141 and p.stderr.read() == ""
+    p.stderr.close()

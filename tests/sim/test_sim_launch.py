@@ -327,3 +327,40 @@ READ_THEN_WRITE = """
   global_store_dword v1, v2, s[6:7]
 1:
 """
+
+
+@pytest.mark.parametrize("checks", ["bounds", "all", "none"])
+def test_read_only_arrays_stay_as_they_are(checks):
+    """A kernel that stores to a read-only array is refused: as a bounds fault where bounds are checked."""
+    dev = sim.Device("gfx942", checks=checks)
+    k = dev.load(code_object(ADD, (BUF, Arg(8, "global_buffer", "dst"), Arg(4)))).kernels["k"]
+    a, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    a.flags.writeable = False
+    k.launch(1, 64, [a, out, np.int32(3)])
+    assert (out == a + 3).all()
+    out.flags.writeable = False
+    kind = ValueError if checks == "none" else sim.SimulatorFault
+    with pytest.raises(kind, match="read-only") as e:
+        k.launch(1, 64, [a, out, np.int32(4)])
+    assert (out == a + 3).all()
+    if checks != "none":
+        r = e.value.reports[0]
+        assert r.check == "bounds" and "read-only array dst" in r.message and len(r.lanes) == 64
+
+
+@pytest.mark.parametrize(
+    "args, text",
+    [
+        ({0: np.uint64(1), 4: np.int32(2)}, "4 bytes at offset 4 overlap the value at offset 0"),
+        ({8: np.int32(1), 0: bytes(12)}, "12 bytes at offset 0 overlap the value at offset 8"),
+        ({20: np.uint64(1)}, "8 bytes at offset 20 overlap the hidden argument hidden_block_count_x at offset 24"),
+        ({24: np.int32(1)}, "overlap the hidden argument"),
+    ],
+)
+def test_values_at_offsets_do_not_overlap(args, text):
+    dev = sim.Device("gfx942")
+    hidden = Arg(4, "hidden_block_count_x")
+    k = dev.load(code_object("s_nop 0", (BUF, BUF, Arg(8), hidden))).kernels["k"]
+    with pytest.raises(ValueError, match=text):
+        k.launch(1, 64, args)
+    k.launch(1, 64, {0: np.uint64(0), 8: np.uint64(0), 16: np.int32(1), 20: np.int32(2)})

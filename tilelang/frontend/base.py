@@ -21,6 +21,22 @@ Place = tuple[str, int, int, int]  # file, line, column, end column (from 1; 0 =
 NOWHERE: Place = ("", 0, 0, 0)
 
 _current = threading.local()
+_with_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def give_lock(x: Any) -> None:
+    """Gives `x` an attribute `lock`; a forked child finds it free, whoever held it when the process forked."""
+    x.lock = threading.Lock()
+    _with_locks.add(x)
+
+
+def _free_locks() -> None:
+    for x in _with_locks:
+        x.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 def current(what: str) -> Any:

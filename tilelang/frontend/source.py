@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import CompileError
 from .analysis import COMPREHENSIONS, LEAVES, assigned, children, target_names
-from .base import NOWHERE, PLACES, Place
+from .base import NOWHERE, PLACES, Place, give_lock
 from .rewrite import TABLE, TL, Refusal, rewrite
 
 NO_SOURCE = (
@@ -23,6 +23,8 @@ NO_SOURCE = (
 
 class Source:
     """Source of one function, taken when it is defined: the file may be edited, or the cell run again, later."""
+
+    lock: threading.Lock
 
     def __init__(self, fn: types.FunctionType, is_kernel: bool) -> None:
         self.fn = fn
@@ -37,7 +39,7 @@ class Source:
                 self.lines = inspect.getblock(lines[self.first - 1 :])
             except (SyntaxError, IndentationError):
                 self.lines = lines[self.first - 1 :]
-        self.lock = threading.Lock()
+        give_lock(self)
         self.code: types.CodeType | None = None
         self.table: list[Any] = []
         self._tree: ast.FunctionDef | None = None

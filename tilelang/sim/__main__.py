@@ -4,12 +4,14 @@
     python -m tilelang.sim kernel.hsaco --kernel add --disasm
     python -m tilelang.sim kernel.hsaco --kernel add --grid 4 --block 256 --check all --stats \
         --arg in:f32:1024:random(1) --arg in:f32:1024:ones --arg out:f32:1024 --arg i32:1024 --save out.npy
+    python -m tilelang.sim saved.hsaco.json --arg "X=37x64:random(1)" --arg Y=37x64 --arg scale=0.5
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import sys
 import threading
@@ -20,13 +22,23 @@ from typing import Any
 import numpy as np
 
 from tilelang.errors import SimulatorFault
-from tilelang.sim import Device, Kernel, Module, Trace, TraceOptions, libdir, verify
+from tilelang.sim import Device, DeviceMemory, Kernel, Module, Trace, TraceOptions, libdir, verify
+from tilelang.sim._saved import Saved, arch_of
 
-DTYPES = {
+DTYPES: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
     "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
 }  # fmt: skip
+
+
+with contextlib.suppress(ImportError):
+    import ml_dtypes
+
+    DTYPES |= {
+        "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2,
+        "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    }  # fmt: skip
 
 
 class BadArgument(ValueError):
@@ -81,8 +93,26 @@ def parse_arg(text: str) -> tuple[str, str, Any, str]:
         return role, name, tuple(int(d) for d in dims.split("x")), kind or ("undef" if role == "out" else "zeros")
     if role not in DTYPES or not rest:
         raise BadArgument(f"--arg {text}: expected in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null")
-    value = float(rest) if role[0] in "fb" else int(rest, 0)
-    return "value", role, to_bf16(np.array([value]))[0] if role == "bf16" else DTYPES[role](value), ""
+    return "value", role, scalar(role, rest, f"--arg {text}"), ""
+
+
+def scalar(name: str, text: str, what: str) -> Any:
+    """A number of a dtype by its short name; bf16 as its bits."""
+    try:
+        if name[0] in "fb":
+            value = float.fromhex(text) if "x" in text.lower() else float(text)
+            return to_bf16(np.array([value]))[0] if name == "bf16" else DTYPES[name](value)
+        return np.array(int(text, 0), DTYPES[name])[()]
+    except (ValueError, OverflowError):
+        raise BadArgument(f"{what}: {text!r} is no {name}") from None
+
+
+def padded(value: Any, size: int) -> Any:
+    """A scalar in a wider argument lies in its low bytes (an 8-byte slot of ours)."""
+    return value.tobytes().ljust(size, b"\0") if value.nbytes < size else value
+
+
+Output = tuple[DeviceMemory, str, tuple[int, ...]]
 
 
 def dims(text: str) -> tuple[int, ...]:
@@ -221,12 +251,16 @@ def pick(module: Module, name: str | None) -> Kernel:
     return module.kernels[name]
 
 
-def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
-    args, outs = [], []
+def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tuple[list[Any], list[Output]]:
+    """What --arg says, in order: values for the launch, and what is to be shown afterwards."""
+    args: list[Any] = []
+    outs: list[Output] = []
+    explicit = [a for a in kernel.args if not a.kind.startswith("hidden_")]
     for text in opt.arg:
         role, name, shape, kind = parse_arg(text)
         if role in ("null", "value"):
-            args.append(shape)
+            size = explicit[len(args)].size if len(args) < len(explicit) else 0
+            args.append(shape if role == "null" else padded(shape, size))
             continue
         mem = dev.empty(int(np.prod(shape)) * np.dtype(DTYPES[name]).itemsize)
         data = fill(kind, shape, name)
@@ -235,6 +269,15 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
         args.append(mem)
         if role != "in":
             outs.append((mem, name, shape))
+    return args, outs
+
+
+def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
+    args: Any
+    if opt.saved:
+        args, outs = opt.saved.arguments(opt.arg, dev)
+    else:
+        args, outs = plain_arguments(opt, dev, kernel)
     start = time.perf_counter()
     try:
         with progress(dev):
@@ -268,7 +311,7 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m tilelang sim", description=__doc__.split("\n")[0].split(": ")[1])
-    p.add_argument("file", nargs="?", help="code object (.hsaco)")
+    p.add_argument("file", nargs="?", help="code object (.hsaco), or the .json of a saved kernel")
     p.add_argument("--kernel", help="symbol; not needed when there is one")
     p.add_argument("--list", action="store_true", help="kernels, resources, arguments")
     p.add_argument("--disasm", action="store_true", help="instructions (with counts after a run)")
@@ -276,9 +319,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--block", type=dims, help="threads, e.g. 256")
     p.add_argument("--lds", type=int, default=0, help="bytes of dynamic LDS")
     p.add_argument(
-        "--arg", action="append", default=[], help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null"
+        "--arg",
+        action="append",
+        default=[],
+        help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null; "
+        "of a saved kernel NAME=SHAPE[:CONTENTS], NAME=FILE.npy or NAME=VALUE",
     )
-    p.add_argument("--arch", default="gfx942", help="the simulated chip")
+    p.add_argument("--arch", help="the simulated chip (default: the code object's)")
     p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier,strict")
     p.add_argument("--threads", type=int, help="host threads")
     p.add_argument(
@@ -305,12 +352,15 @@ def main(argv: list[str] | None = None) -> int:
     if not opt.file:
         parser().error("a code object is needed")
     try:
+        opt.saved = Saved.beside(opt.file, opt.arg)
+        if opt.saved:
+            opt.saved.complete(opt)
         if opt.verify:
             found = verify(opt.file)
             print("\n".join(str(f) for f in found) or "no findings")
             return 1 if any(f.severity == "error" for f in found) else 0
         how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
-        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
+        dev = Device(opt.arch or arch_of(opt.file), checks=opt.check, threads=opt.threads, **how)
         module = dev.load(opt.file)
         if opt.list:
             show_list(module)
@@ -324,6 +374,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (OSError, ValueError, TypeError, NotImplementedError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2

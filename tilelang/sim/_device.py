@@ -61,14 +61,21 @@ class KernelArg:
 class DeviceMemory:
     """Memory of a simulated device with exact bounds."""
 
-    def __init__(self, device: Device, nbytes: int, dtype: np.dtype | None, shape: tuple[int, ...] | None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        nbytes: int,
+        dtype: np.dtype | None,
+        shape: tuple[int, ...] | None,
+        name: str | None = None,
+    ) -> None:
         if nbytes < 0:
             raise ValueError(f"device memory of {nbytes} bytes cannot be")
         self._device = device
         self.nbytes = int(nbytes)
         self._dtype = dtype
         self._shape = shape
-        self._address = device._lib.tlsim_malloc(device._handle, max(self.nbytes, 1), None)
+        self._address = device._lib.tlsim_malloc(device._handle, max(self.nbytes, 1), name.encode() if name else None)
         if not self._address:
             raise MemoryError(f"the simulated device cannot allocate {nbytes} bytes")
 
@@ -154,6 +161,7 @@ class Device:
         self._lib = nat.library()
         self._modules: weakref.WeakSet[Module] = weakref.WeakSet()
         self._lock = threading.Lock()
+        _devices.add(self)
         self.arch = arch
         mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
         self.checks = tuple(nat.check_name(i) for i in range(32) if mask >> i & 1)
@@ -200,6 +208,14 @@ class Device:
         a = np.asarray(a)
         mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape)
         mem.write(a)
+        return mem
+
+    def _argument(self, a: np.ndarray, name: str) -> DeviceMemory:
+        """Device memory for one launch; a kernel may store to it when the array is writable."""
+        mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape, name if a.flags.writeable else f"read-only array {name}")
+        mem.write(a)
+        if not a.flags.writeable and "bounds" in self.checks:  # else the bytes are compared afterwards
+            self._lib.tlsim_protect(self._handle, mem.address)
         return mem
 
     def load(self, source: str | os.PathLike | bytes) -> Module:
@@ -262,6 +278,18 @@ def _seed(seed: int) -> int:
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"seed must be 0 to 2**64 - 1, not {seed}")
     return seed
+
+
+_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+
+
+def _free_locks() -> None:
+    for d in _devices:
+        d._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # in a child no other thread launches any more
+    os.register_at_fork(after_in_child=_free_locks)
 
 
 def _line(file: bytes, line: int) -> str | None:
@@ -384,7 +412,8 @@ class Kernel:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
         args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device
-        memory for the call: copied in and, when writable, out), a NumPy scalar, bytes, an int, or None (null pointer).
+        memory for the call: copied in and, when writable, out; a store to a read-only one is a bounds fault), a NumPy
+        scalar, bytes, an int, or None (null pointer). Values at offsets must not overlap, nor hidden arguments.
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
         trace: a path (all waves are recorded to it), workgroups (numbers or (x, y, z)) or :class:`TraceOptions`: the
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
@@ -420,6 +449,8 @@ class Kernel:
             for host, mem in temps:
                 if host.flags.writeable:
                     host[...] = mem.numpy(host.dtype, host.shape)
+                elif mem.numpy(host.dtype, host.shape).tobytes() != host.tobytes():
+                    raise ValueError(f"kernel {self.name} stores to an argument whose NumPy array is read-only")
         finally:
             for _, mem in temps:
                 mem.free()
@@ -451,10 +482,19 @@ class Kernel:
                 names = ", ".join(a.name or f"+{a.offset}" for a in explicit)
                 raise TypeError(f"kernel {self.name} takes {len(explicit)} arguments ({names}), {len(args)} given")
             items = [(a.offset, a, v) for a, v in zip(explicit, args, strict=True)]
+        taken: list[tuple[int, int, str]] = [
+            (a.offset, a.offset + a.size, f"the hidden argument {a.kind}")
+            for a in self.args
+            if a.kind.startswith("hidden_") and isinstance(args, Mapping)
+        ]
         for off, arg, value in items:
             data = self._value(off, arg, value, temps, exact=not isinstance(args, Mapping))
             if off < 0 or off + len(data) > len(out):
                 raise ValueError(f"{len(data)} bytes at offset {off} lie outside {len(out)} bytes of arguments")
+            for lo, hi, what in taken:
+                if off < hi and lo < off + len(data):
+                    raise ValueError(f"the {len(data)} bytes at offset {off} overlap {what} at offset {lo}")
+            taken.append((off, off + len(data), "the value"))
             out[off : off + len(data)] = data
         return bytes(out)
 
@@ -468,7 +508,7 @@ class Kernel:
         elif isinstance(value, np.ndarray) and value.ndim > 0:
             mem = next((m for host, m in temps if host is value), None)  # one array twice is one memory
             if mem is None:
-                mem = dev.array(value)
+                mem = dev._argument(value, arg.name if arg and arg.name else f"+{off}")
                 temps.append((value, mem))
             data = struct.pack("<Q", mem.address)
         elif isinstance(value, (np.generic, np.ndarray)):

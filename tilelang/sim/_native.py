@@ -136,6 +136,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_progress": (None, _P, C.POINTER(_U64), C.POINTER(_U64)),
     "tlsim_malloc": (_P, _P, _U64, _STR),
     "tlsim_free": (C.c_bool, _P, _P),
+    "tlsim_protect": (C.c_bool, _P, _P),
     "tlsim_copy_in": (None, _P, _P, _P, _U64),
     "tlsim_copy_out": (None, _P, _P, _P, _U64),
     "tlsim_register_array": (_U64, _P, _P, _U32, _P, _P, _U32, _STR),

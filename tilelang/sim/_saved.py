@@ -1,0 +1,159 @@
+"""Kernels that ``compiled.save(path)`` wrote: a code object and, beside it, path + ".json" about its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tilelang.sim import Device, DeviceMemory
+
+_MACH = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950", 0x41: "gfx1100", 0x4E: "gfx1201"}
+"""EF_AMDGPU_MACH of the chips."""
+
+
+def arch_of(path: str) -> str:
+    """The chip that a code object names in its ELF header; gfx942 when it names none that we know."""
+    with open(path, "rb") as f:
+        head = f.read(64)
+    mach = head[48] if len(head) == 64 and head[:4] == b"\x7fELF" else None
+    return _MACH.get(mach, "gfx942") if mach is not None else "gfx942"
+
+
+def short_name(dtype: str) -> str:
+    """ "float16" -> "f16", "float8_e4m3fn" -> "f8e4m3fn", "bool_" -> "u8" (a byte each)."""
+    if dtype == "bool_":
+        return "u8"
+    m = re.fullmatch(r"(bfloat|float|uint|int)(\d+)_?(\w*)", dtype)
+    if not m:
+        raise ValueError(f"the saved kernel has an argument of an unknown dtype {dtype!r}")
+    return {"bfloat": "bf", "float": "f", "uint": "u", "int": "i"}[m[1]] + m[2] + m[3]
+
+
+class Saved:
+    """The description of a saved kernel; ``code`` is the path of its code object."""
+
+    def __init__(self, path: Path) -> None:
+        self.code = str(path)[: -len(".json")]
+        try:
+            self.data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            self.params: dict[str, dict[str, Any]] = {p["name"]: p for p in self.data["params"]}
+            self.slots: list[dict[str, Any]] = self.data["kernarg"]
+        except (KeyError, TypeError, ValueError) as e:
+            raise ValueError(f"{path} does not describe a saved kernel ({e})") from None
+        self.shapes: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def beside(cls, file: str, args: list[str]) -> Saved | None:
+        """From FILE.json, or from what lies beside FILE when arguments are given by name."""
+        if file.endswith(".json"):
+            return cls(Path(file))
+        named = any(re.match(r"[A-Za-z_]\w*=", a) for a in args)
+        return cls(Path(file + ".json")) if named else None
+
+    def complete(self, opt: argparse.Namespace) -> None:
+        """Fills in what the command line leaves open: code object, chip, symbol, block, grid."""
+        opt.file = self.code
+        opt.arch = opt.arch or self.data["target"]
+        opt.kernel = opt.kernel or self.data["kernel"]
+        opt.block = opt.block or tuple(self.data["block"])
+        self.values = self._parse(opt.arg) if opt.arg else {}
+        if not opt.grid and opt.arg and self.data["grid"] is not None:
+            opt.grid = tuple(self._axis(a) for a in self.data["grid"]) or (1,)
+
+    def _axis(self, triples: list[list[int]]) -> int:
+        names = list(self.params)
+        return math.prod(dim if p < 0 else -(-self.shapes[names[p]][dim] // c) for p, dim, c in triples)
+
+    def _parse(self, texts: list[str]) -> dict[str, tuple[str, str, Any]]:
+        """(short dtype, contents, value or shape) by name; records the shapes."""
+        out: dict[str, tuple[str, str, Any]] = {}
+        for text in texts:
+            name, eq, rest = text.partition("=")
+            p = self.params.get(name)
+            if not eq or p is None:
+                raise ValueError(f"--arg {text}: expected NAME=..., NAME one of {', '.join(self.params)}")
+            if name in out:
+                raise ValueError(f"--arg {text}: {name} is given twice")
+            dtype = short_name(p["dtype"])
+            first, colon, tail = rest.partition(":")
+            if colon and first in (dtype, p["dtype"]):
+                rest = tail
+            elif colon and not re.fullmatch(r"\d+(x\d+)*", first):
+                raise ValueError(f"--arg {text}: {name} is of dtype {p['dtype']}, not {first}")
+            if p["kind"] == "scalar":
+                out[name] = (dtype, "", rest)
+                continue
+            shape, contents = self._shape(text, name, rest)
+            self.shapes[name] = shape
+            out[name] = (dtype, contents, shape)
+        missing = [n for n in self.params if n not in out]
+        if missing:
+            raise ValueError(f"no --arg for {', '.join(missing)} of kernel {self.data['kernel']}")
+        return out
+
+    def _shape(self, text: str, name: str, rest: str) -> tuple[tuple[int, ...], str]:
+        p = self.params[name]
+        if rest.endswith(".npy") and ":" not in rest:
+            shape, contents = tuple(np.load(rest, mmap_mode="r").shape), rest
+        else:
+            sizes, _, contents = rest.partition(":")
+            if not re.fullmatch(r"\d+(x\d+)*", sizes):
+                raise ValueError(
+                    f"--arg {text}: expected {name}=SHAPE[:CONTENTS] or {name}=FILE.npy, e.g. {name}=64x64"
+                )
+            shape = tuple(int(d) for d in sizes.split("x"))
+        if len(shape) != len(p["dims"]):
+            raise ValueError(f"--arg {text}: {name} has {len(p['dims'])} dims, not {len(shape)}")
+        dense = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        strides = p["strides"] if p["strides"] != "dense" else [None] * len(shape)
+        for i, (n, want, div) in enumerate(zip(shape, p["dims"], p["dim_divisors"])):
+            if want is not None and n != want:
+                raise ValueError(f"--arg {text}: dim {i} of {name} was compiled as {want}")
+            if n % div:
+                raise ValueError(f"--arg {text}: dim {i} of {name} must be a multiple of {div}")
+            if strides[i] is not None and strides[i] != dense[i] and n > 1:
+                raise ValueError(f"--arg {text}: stride {i} of {name} was compiled as {strides[i]}, not {dense[i]}")
+        writes = name in self.data["writes"]
+        return shape, contents or ("undef" if writes else "zeros")
+
+    def arguments(self, texts: list[str], dev: Device) -> tuple[dict[int, Any], list[tuple[DeviceMemory, str, Any]]]:
+        """Arguments by offset, and the buffers that the kernel stores to."""
+        from tilelang.sim.__main__ import DTYPES, fill, scalar
+
+        if not texts and self.params:
+            raise ValueError(f"kernel {self.data['kernel']} takes --arg for {', '.join(self.params)}")
+        memory: dict[str, DeviceMemory] = {}
+        outs: list[tuple[DeviceMemory, str, Any]] = []
+        for name, (dtype, contents, shape) in self.values.items():
+            if dtype not in DTYPES:
+                raise ValueError(f"{name} is of dtype {self.params[name]['dtype']}: install ml_dtypes")
+            if self.params[name]["kind"] == "scalar":
+                continue
+            mem = memory[name] = dev.empty(int(np.prod(shape)) * np.dtype(DTYPES[dtype]).itemsize)
+            data = fill(contents, shape, dtype)
+            if data is not None:
+                mem.write(data)
+            if name in self.data["writes"]:
+                outs.append((mem, dtype, shape))
+        args: dict[int, Any] = {}
+        for slot in self.slots:
+            value: Any
+            name, axis, kind = slot["param"], slot["axis"], slot["kind"]
+            if kind == "ptr":
+                value = memory[name]  # which keeps it alive
+            elif kind == "dim":
+                value = self.shapes[name][axis].to_bytes(8, "little")
+            elif kind == "stride":
+                value = math.prod(self.shapes[name][axis + 1 :]).to_bytes(8, "little")
+            else:
+                dtype, _, text = self.values[name]
+                value = scalar(dtype, text, f"--arg {name}={text}").tobytes().ljust(8, b"\0")
+            args[slot["offset"]] = value
+        return args, outs
