@@ -316,6 +316,25 @@ computed_in(TlOpcode code, TlElem e)
     return e;
 }
 
+/* fmin, fmax of bf16 by the bits: LLVM widens bf16 by a shift but takes the result for quiet, and then leaves
+ * out the step that quiets a signalling NaN before v_min and v_max. The result is one of the operands, so the
+ * way back is a shift too. */
+static LLVMValueRef
+choose_bf16(Cg *g, TlOpcode code, LLVMValueRef *x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x[0]), u16 = cg_like(g, x[0], g->i16), u32 = cg_like(g, x[0], g->i32);
+    LLVMValueRef w[2], sixteen = cg_int(u32, 16);
+    for (uint32_t i = 0; i < 2; i++) {
+        w[i] = LLVMBuildZExt(g->b, LLVMBuildBitCast(g->b, x[i], u16, ""), u32, "");
+        w[i] = LLVMBuildBitCast(g->b, LLVMBuildShl(g->b, w[i], sixteen, ""), cg_like(g, x[0], g->f32), "");
+    }
+    LLVMValueRef r = float_op(g, code, w, TL_ELEM_F32);
+    if (!r)
+        return NULL;
+    r = LLVMBuildLShr(g->b, LLVMBuildBitCast(g->b, r, u32, ""), sixteen, "");
+    return LLVMBuildBitCast(g->b, LLVMBuildTrunc(g->b, r, u16, ""), t, "");
+}
+
 static bool
 is_compare(TlOpcode c)
 {
@@ -350,6 +369,8 @@ cg_arith(Cg *g, TlOp o)
         cg_fail(g, TL_E_UNSUPPORTED, "%s has no arithmetic; convert first", tl_elem_name(e));
         return NULL;
     }
+    if (e == TL_ELEM_BF16 && (code == TL_OP_fmin || code == TL_OP_fmax))
+        return choose_bf16(g, code, x);
     for (uint32_t i = 0; i < node->nin && i < 3; i++)
         x[i] = cg_cast(g, x[i], e, in);
     if (is_compare(code))
