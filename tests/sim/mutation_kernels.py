@@ -14,13 +14,12 @@ def rng0() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
-def program(name, kernel, arrays, grid, out, scalars=()):
+def program(name, kernel, arrays, grid, out, scalars=(), arch="gfx942"):
     """Compiles for these arrays; `out`: indices of results."""
-    compiled = tl.compile(kernel)
-    compiled.prepare(*[a.copy() for a in arrays], *scalars)
+    compiled = tl.compile(kernel, target=arch, like=[*arrays, *scalars])
     return mutate.Program(
         name,
-        "gfx942",
+        arch,
         bytes(compiled.asm["hsaco"]),
         grid,
         (64 * compiled.resources["waves"], 1, 1),
@@ -52,8 +51,8 @@ def matmul(M, N, K, bs, dtype, warps=None, stages=None):
     return matmul_kernel, [ints(M, K, dtype=dtype), ints(K, N, dtype=dtype), np.full((M, N), np.nan, dtype)]
 
 
-def mm(name, *a, **kw):
-    return lambda: program(name, *matmul(*a, **kw), (1, 1, 1), (2,))
+def mm(name, *a, arch="gfx942", **kw):
+    return lambda: program(name, *matmul(*a, **kw), (1, 1, 1), (2,), arch=arch)
 
 
 def softmax():
@@ -152,6 +151,9 @@ OURS = {
     "ragged": mm("ragged", 100, 72, 136, 64, F16),
     "odd": mm("odd", 65, 67, 129, 64, F16),
     "f32": mm("f32", 128, 128, 128, 64, F32),
+    "f16.gfx90a": mm("f16.gfx90a", 64, 64, 128, 64, F16, arch="gfx90a"),
+    "f16.gfx950": mm("f16.gfx950", 64, 64, 128, 64, F16, arch="gfx950"),
+    "f32.gfx950": mm("f32.gfx950", 64, 64, 96, 32, F32, arch="gfx950"),
     "softmax": softmax,
     "layer_norm": layer_norm,
     "reduce": reduce_columns,
