@@ -6,7 +6,7 @@
 #include "isa/counters.h"
 #include "sim/check.h"
 
-enum { MAX_ROWS = 16, MAX_SCALARS = 24 };
+enum { MAX_ROWS = 40, MAX_SCALARS = 24, MAX_WHOLE = 16 };
 enum { SPACE_GLOBAL = 1, SPACE_SCRATCH = 2 };
 
 typedef struct LateOp { /* one memory operation under way */
@@ -434,8 +434,8 @@ spoil(SimWave *w, const SimExt *x)
     uint32_t bad = (uint32_t)(draw(&t->rng) >> 32);
     const uint32_t *m = exec_mask(w, EXEC(w));
     for (uint32_t i = 0; i < x->nvwrite; i++) {
-        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start))
-            continue; /* only a part is written, or it is an operand too */
+        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start) || x->vwrite[i].n > MAX_WHOLE)
+            continue; /* only a part is written (halves, block loads), or it is an operand too */
         for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
             uint32_t *row = ROW(w, x->vwrite[i].start + k);
             for (uint32_t l = 0; l < LANES; l++)
