@@ -18,6 +18,7 @@ typedef struct LateOp { /* one memory operation under way */
     uint8_t nrow, nscalar;
     uint8_t space; /* SPACE_* that it touches through vector memory */
     bool writes;
+    bool held;             /* memory was read already: data holds what goes to the rows */
     uint64_t lo, hi;       /* hull of its addresses, last byte included */
     SimChkNumbers numbers; /* the wait check's numbers at issue */
     uint16_t row[MAX_ROWS];
@@ -176,9 +177,11 @@ put_operands(SimWave *w, const LateOp *op, Kept *k)
         }
     }
     SET_EXEC(w, op->exec);
-    if (c) {
+    if (c) { /* what came before in the wave's own order has happened */
         k->numbers = c->n;
         c->n = op->numbers;
+        c->n.dirty_seq = k->numbers.dirty_seq;
+        c->n.wb_seq = k->numbers.wb_seq;
     }
     w->stop = ST_RUN;
 }
@@ -208,9 +211,27 @@ take_operands(SimWave *w, const LateOp *op, const Kept *k)
             set_sp(c, op->scalar[i], k->sp[i]);
     }
     if (c) {
-        SimChkNumbers now = k->numbers;
-        sim_chk_numbers_merge(&now, &op->numbers, &c->n);
+        SimChkNumbers now = k->numbers, before = op->numbers;
+        before.dirty_seq = now.dirty_seq;
+        before.wb_seq = now.wb_seq;
+        sim_chk_numbers_merge(&now, &before, &c->n);
         c->n = now;
+    }
+}
+
+/* What a load has read goes to its registers. */
+static void
+land_held(SimWave *w, const LateOp *op)
+{
+    SimChk *c = w->chk;
+    for (uint32_t i = 0; i < op->nrow; i++) {
+        uint32_t r = op->row[i];
+        uint32_t t[LANES];
+        memcpy(t, op->data[i], sizeof t);
+        blend_row(t, ROW(w, r), op->exec);
+        memcpy(ROW(w, r), t, sizeof t);
+        if (c)
+            set_vp(c, r, (op->vp[i] & op->exec) | (c->vp[r] & ~op->exec));
     }
 }
 
@@ -218,6 +239,10 @@ take_operands(SimWave *w, const LateOp *op, const Kept *k)
 static bool
 carry_out(SimWave *w, const LateOp *op)
 {
+    if (op->held) {
+        land_held(w, op);
+        return true;
+    }
     Kept k;
     put_operands(w, op, &k);
     const SimRec *next = op->rec->body(w, op->rec);
@@ -248,6 +273,48 @@ effect(SimWave *w, LateOp *op)
                 return false;
         }
     return carry_out(w, op);
+}
+
+/* A load reads memory now and gives its registers later. */
+static bool
+read_now(SimWave *w, LateOp *op)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = op->rec->ext;
+    uint32_t row[MAX_ROWS], n = 0, old[MAX_ROWS][LANES];
+    uint64_t vp[MAX_ROWS];
+    bool part = false;
+    for (uint32_t i = 0; i < x->nvwrite; i++) {
+        part |= x->vwrite[i].n > MAX_WHOLE ||
+                (!(x->use & CU_ATOMIC) && in_ranges(x->vread, x->nvread, x->vwrite[i].start));
+        for (uint32_t k = 0; k < x->vwrite[i].n && n < MAX_ROWS; k++)
+            row[n++] = x->vwrite[i].start + k;
+    }
+    if (part || n == MAX_ROWS) { /* halves, block loads: all of it now */
+        op->needs = 0;
+        return effect(w, op);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(old[i], ROW(w, row[i]), sizeof old[i]);
+        vp[i] = c ? c->vp[row[i]] : 0;
+    }
+    uint8_t needs = op->needs;
+    op->needs = 0;
+    bool go = effect(w, op);
+    op->needs = needs;
+    op->held = true;
+    op->nrow = (uint8_t)n;
+    op->space = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        op->row[i] = (uint16_t)row[i];
+        memcpy(op->data[i], ROW(w, row[i]), sizeof old[i]);
+        memcpy(ROW(w, row[i]), old[i], sizeof old[i]);
+        if (c) {
+            op->vp[i] = c->vp[row[i]];
+            set_vp(c, row[i], vp[i]);
+        }
+    }
+    return go;
 }
 
 /* The operation at *at is complete for counter c. */
@@ -479,6 +546,7 @@ put_aside(SimWave *w, const SimRec *r, uint32_t counts, uint32_t needs, uint64_t
     op->counts = (uint8_t)counts;
     op->needs = (uint8_t)needs;
     op->nrow = op->nscalar = 0;
+    op->held = false;
     find_hull(w, r, op);
     if (w->chk)
         op->numbers = w->chk->n;
@@ -595,6 +663,42 @@ remember(SimWave *w, const SimExt *x, const Stale *q)
     }
 }
 
+/* ---- barriers
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Do the waves of the group share a vector cache? */
+static bool
+one_cache(const SimGroup *g)
+{
+    const SimLaunchInfo *in = g->info;
+    if (!in)
+        return true;
+    return in->arch <= ISA_GFX950 ? !(in->rsrc3 >> 16 & 1) : !(in->rsrc1 >> 29 & 1);
+}
+
+/* The wave comes to a barrier. A vector cache serves the accesses of its waves in the order of issue: what
+ * was issued before the barrier comes before what others issue behind it, waited for or not (compilers rely
+ * on it); registers and LDS get the data of loads as late as ever. */
+static bool
+meet(SimWave *w)
+{
+    for (LateOp *op = w->late->head; op; op = op->next) {
+        if (!op->needs || !(op->space & SPACE_GLOBAL) || (op->needs >> ISA_CNT_DS & 1) ||
+            (op->rec->ext->use & CU_DMA))
+            continue;
+        if (op->rec->ext->nvwrite) {
+            if (!read_now(w, op))
+                return false;
+            continue;
+        }
+        op->needs = 0;
+        if (!effect(w, op))
+            return false;
+    }
+    return true;
+}
+
 /* ---- run loop
  * ---------------------------------------------------------------------------------------------------------
  */
@@ -607,6 +711,8 @@ step(SimWave *w, const SimRec *r)
     const SimExt *x = r->ext;
     bool scalar = x && (x->in.enc == ISA_SOPP || x->in.enc == ISA_SOPK);
     if (scalar && isa_wait_limits(w->code->arch, &x->in, limit) && !wait_for(w, limit))
+        return NULL;
+    if (x && x->in.size && (isa_op_info(x->in.op)->classes & ISA_C_BARRIER) && one_cache(w->g) && !meet(w))
         return NULL;
     uint32_t counts = deferred(w, r);
     const SimRec *next = NULL;

@@ -275,3 +275,48 @@ def test_command_line(tmp_path, capsys):
     assert main([*base, "--check", "all", "--delivery", "late", "--seed", "3"]) == 0
     assert main([*base, "--check", "all,strict"]) == 1
     assert "strict" in "".join(capsys.readouterr())
+
+
+EXCHANGE = """
+s_load_dwordx2 s[4:5], s[0:1], 0x0
+v_lshlrev_b32 v1, 2, v0
+v_xor_b32 v2, 0x100, v1
+s_waitcnt lgkmcnt(0)
+global_load_dword v4, v2, s[4:5] offset:1024
+{store}
+{wait}
+s_barrier
+{load}
+global_store_dword v1, v0, s[4:5] offset:1024
+s_waitcnt vmcnt(0) lgkmcnt(0)
+v_add_u32 v3, v3, v4
+global_store_dword v1, v3, s[4:5] offset:512
+"""
+
+
+def exchanged(store: str, load: str, wait: str, extra: str = "") -> set[bytes]:
+    """Results of two waves that swap values at a barrier, under many seeds."""
+    body = EXCHANGE.format(store=store, load=load, wait=wait)
+    kern = sim.Device("gfx942", checks="none").load(simlib.code_object(body, (simlib.BUF,), lds=512, extra=extra))
+    out = set()
+    for seed in SEEDS:
+        a = np.arange(1000, 1512, dtype=np.int32)
+        kern.kernels["k"].launch((1,), (128,), [a], delivery="late", seed=seed)
+        out.add(a.tobytes())
+    return out
+
+
+def test_memory_keeps_the_order_of_issue_over_a_barrier():
+    """Waves that share a vector cache: a store before the barrier is seen behind it without a wait, and a load before
+    it is not spoilt by a store behind it. LDS has no such rule, nor has a workgroup in several caches."""
+    memory = ("global_store_dword v1, v0, s[4:5]", "global_load_dword v3, v2, s[4:5]")
+    lds = ("ds_write_b32 v1, v0", "ds_read_b32 v3, v2")
+    want = exchanged(*memory, "s_waitcnt vmcnt(0)")
+    assert len(want) == 1
+    got = np.frombuffer(next(iter(want)), np.int32)
+    i = np.arange(128)
+    np.testing.assert_array_equal(got[128:256], (i ^ 64) + 1000 + 256 + (i ^ 64))
+    assert exchanged(*memory, "") == want
+    assert len(exchanged(*memory, "", ".amdhsa_tg_split 1")) > 1
+    right = exchanged(*lds, "s_waitcnt lgkmcnt(0)")
+    assert len(right) == 1 and len(exchanged(*lds, "")) > 1
