@@ -167,13 +167,10 @@ sim_device_unload(SimDevice *d, SimImage *im)
 void
 sim_device_fork(SimDevice *d, bool before)
 {
-    if (before) {
+    if (before)
         pthread_mutex_lock(&d->launch_lock);
-        sim_mem_fork(d->mem, true);
-    } else {
-        sim_mem_fork(d->mem, false);
+    else
         pthread_mutex_unlock(&d->launch_lock);
-    }
 }
 
 bool

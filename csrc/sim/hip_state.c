@@ -43,22 +43,29 @@ fork_locks(bool before)
         sim_hip_fat_fork(true);
         sim_hip_capture_fork(true);
         pthread_mutex_lock(&state.tracked_lock);
+        for (int i = 0; i < state.ndev; i++)
+            pthread_mutex_lock(&state.dev[i].lock);
     }
-    for (int i = 0; i < state.ndev; i++) {
-        HipDevice *d = &state.dev[i];
-        if (before)
-            pthread_mutex_lock(&d->lock);
-        sim_device_fork(d->sim, before);
-        if (!before)
-            pthread_mutex_unlock(&d->lock);
-    }
+    /* a launch takes the tables of other devices too: all launches first, then the tables */
+    for (int i = 0; before && i < state.ndev; i++)
+        sim_device_fork(state.dev[i].sim, true);
+    for (uint32_t i = 0; before && i < state.ntracked; i++)
+        sim_device_fork(state.tracked[i], true);
+    for (int i = 0; i < state.ndev; i++)
+        sim_mem_fork(state.dev[i].sim->mem, before);
     for (uint32_t i = 0; i < state.ntracked; i++)
-        sim_device_fork(state.tracked[i], before);
+        sim_mem_fork(state.tracked[i]->mem, before);
     if (before) {
         pthread_mutex_lock(&state.lock);
         return;
     }
     pthread_mutex_unlock(&state.lock);
+    for (uint32_t i = 0; i < state.ntracked; i++)
+        sim_device_fork(state.tracked[i], false);
+    for (int i = 0; i < state.ndev; i++) {
+        sim_device_fork(state.dev[i].sim, false);
+        pthread_mutex_unlock(&state.dev[i].lock);
+    }
     pthread_mutex_unlock(&state.tracked_lock);
     sim_hip_capture_fork(false);
     sim_hip_fat_fork(false);

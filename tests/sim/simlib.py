@@ -364,6 +364,11 @@ def client_env(**env: str) -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("TILELANG_SIM_")} | env
 
 
+def tool_env() -> dict[str, str]:
+    """The environment for compilers: without a sanitizer's preloaded libraries."""
+    return {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+
+
 def missing(what: str) -> None:
     """Skips: what a test of another host needs is not installed. TILELANG_HOSTS=1 (make hosts-test) makes it fail."""
     if os.environ.get("TILELANG_HOSTS"):

@@ -30,8 +30,12 @@ def work():
 HIP = """
 hip = C.CDLL(sys.argv[2]); P = C.c_void_p
 def ok(e): assert e == 0, e
-m, f = P(), P(); ok(hip.hipModuleLoadData(C.byref(m), code)); ok(hip.hipModuleGetFunction(C.byref(f), m, b"k"))
+fs = []
+for d in (0, 1):
+    m, f = P(), P(); ok(hip.hipSetDevice(d)); ok(hip.hipModuleLoadData(C.byref(m), code))
+    ok(hip.hipModuleGetFunction(C.byref(f), m, b"k")); fs.append(f)
 def work():
+    d = os.urandom(1)[0] % 2; f = fs[d]; ok(hip.hipSetDevice(d))
     p, q, s, g = P(), P(), P(), P()
     ok(hip.hipMalloc(C.byref(p), C.c_size_t(25600))); ok(hip.hipMalloc(C.byref(q), C.c_size_t(25600)))
     ok(hip.hipMemset(p, 0, C.c_size_t(25600)))
@@ -113,6 +117,7 @@ def test_fork_while_others_launch(tmp_path, body):
         f"{sim.libdir()}/libamdhip64.so",
         str(tmp_path),
     ]
+    env = client_env(TILELANG_SIM_DEVICES="gfx942,gfx942")
     root = Path(__file__).resolve().parents[2]
-    r = subprocess.run(cmd, capture_output=True, text=True, env=client_env(), cwd=root, timeout=300)
+    r = subprocess.run(cmd, capture_output=True, text=True, env=env, cwd=root, timeout=300)
     assert r.returncode == 0 and r.stdout.strip() == "bad 0", (r.stdout, r.stderr[-3000:])

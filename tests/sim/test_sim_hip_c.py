@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from simlib import ADD, BUF, Arg, client_env, code_object, missing
+from simlib import ADD, BUF, Arg, client_env, code_object, missing, tool_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -38,7 +38,7 @@ def test_c_host(tmp_path, program, launches):
         str(exe),
     ]
     link = [f"-L{lib}", f"-L{lib}/..", "-lamdhip64", "-ltilelang_sim", f"-Wl,-rpath,{lib}", f"-Wl,-rpath,{lib}/.."]
-    subprocess.run([*cmd, *link], check=True)
+    subprocess.run([*cmd, *link], check=True, env=tool_env())
     r = subprocess.run([str(exe), str(code)], capture_output=True, text=True, env=client_env())
     assert r.returncode == 0, r.stderr
     waves = launches * 4  # of 11 instructions

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from simlib import client_env, counters, missing
+from simlib import client_env, counters, missing, tool_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -21,13 +21,15 @@ def test_executable_with_kernels(tmp_path, compress):
     source, obj, exe, lib = Path(__file__).with_name("fat_client.hip"), tmp_path / "c.o", tmp_path / "c", sim.libdir()
     flags = ["-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx942", "-nogpulib", "-nogpuinc", "-O2"]
     flags += ["--offload-compress"] if compress else []
-    r = subprocess.run([CLANG, *flags, "-c", str(source), "-o", str(obj)], capture_output=True, text=True)
+    r = subprocess.run(
+        [CLANG, *flags, "-c", str(source), "-o", str(obj)], capture_output=True, text=True, env=tool_env()
+    )
     if r.returncode and "lld" in r.stderr:
         missing("lld for clang")
     assert r.returncode == 0, r.stderr
     assert (b"CCOB" in obj.read_bytes()) == compress
     link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
-    subprocess.run([CLANG, str(obj), "-o", str(exe), *link], check=True)
+    subprocess.run([CLANG, str(obj), "-o", str(exe), *link], check=True, env=tool_env())
     told = tmp_path / "counters.jsonl"
     env = client_env(TILELANG_SIM_CHECK="all", TILELANG_SIM_COUNTERS=str(told))
     r = subprocess.run([str(exe)], capture_output=True, text=True, env=env)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simlib import BUF, Arg, client_env, code_object, missing
+from simlib import BUF, Arg, client_env, code_object, missing, tool_env
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -34,12 +34,12 @@ def build(out: Path, *flags: str) -> None:
     source, obj, lib = HERE / "fat_services.hip", out.with_suffix(".o"), sim.libdir()
     device = ["--hip-device-lib=ockl.bc", f"--hip-device-lib-path={LIB}", "-nogpuinc", "-w", "-O2"]
     cmd = [CLANGXX, "-x", "hip", "--offload-arch=gfx942", *device, *flags, "-c", str(source), "-o", str(obj)]
-    r = subprocess.run(cmd, capture_output=True, text=True)
+    r = subprocess.run(cmd, capture_output=True, text=True, env=tool_env())
     if r.returncode and "lld" in r.stderr:
         missing("lld for clang")
     assert r.returncode == 0, r.stderr
     link = [f"-L{lib}", "-lamdhip64", f"-Wl,-rpath,{lib}", f"-Wl,-rpath-link,{lib}/.."]
-    subprocess.run([CLANGXX, str(obj), "-o", str(out), *link], check=True)
+    subprocess.run([CLANGXX, str(obj), "-o", str(out), *link], check=True, env=tool_env())
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,9 @@ def test_opencl_printf(tmp_path):
     flags = ["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-nogpulib", "-O2"]
     cl = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", *flags, "-emit-llvm", "-c"]
     bc, whole, hsaco = tmp_path / "k.bc", tmp_path / "whole.bc", tmp_path / "k.hsaco"
-    subprocess.run([CLANG, *cl, str(HERE / "printf_kernel.cl"), "-o", str(bc)], check=True)
-    subprocess.run([LINK, "--only-needed", str(bc), str(LIB / "ockl.bc"), "-o", str(whole)], check=True)
-    r = subprocess.run([CLANG, *flags, str(whole), "-o", str(hsaco)], capture_output=True, text=True)
+    subprocess.run([CLANG, *cl, str(HERE / "printf_kernel.cl"), "-o", str(bc)], check=True, env=tool_env())
+    subprocess.run([LINK, "--only-needed", str(bc), str(LIB / "ockl.bc"), "-o", str(whole)], check=True, env=tool_env())
+    r = subprocess.run([CLANG, *flags, str(whole), "-o", str(hsaco)], capture_output=True, text=True, env=tool_env())
     if r.returncode and "lld" in r.stderr and "undefined" not in r.stderr:
         missing("lld for clang")
     assert r.returncode == 0, r.stderr
