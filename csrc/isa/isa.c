@@ -304,10 +304,13 @@ static const uint8_t fam_enc[ISA_FAM_COUNT] = {
 /* ---- operands
  * ----------------------------------------------------------------------------------------------------- */
 
-/* A destination keeps old bits: SDWA with UNUSED_PRESERVE, DPP where some lane may not be written. */
+/* A destination keeps old bits: SDWA with UNUSED_PRESERVE, DPP where some lane may not be written, blocks of
+ * registers of which M0 picks some. */
 static bool
 keeps_old_bits(const IsaInst *in)
 {
+    if (in->op == ISA_OP_global_load_block || in->op == ISA_OP_scratch_load_block)
+        return true;
     if (in->form == ISA_SDWA)
         return in->dst_unused == 2 && in->dst_sel != 6;
     return in->form == ISA_DPP && !(in->bound_ctrl && in->row_mask == 15 && in->bank_mask == 15);

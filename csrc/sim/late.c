@@ -477,7 +477,7 @@ find_hull(SimWave *w, const SimRec *r, LateOp *op)
     }
     op->space = SPACE_GLOBAL;
     op->lo = lo;
-    op->hi = hi + 63;
+    op->hi = hi + 127; /* a block of registers */
 }
 
 /* Lanes of a flat access that lie in LDS. */

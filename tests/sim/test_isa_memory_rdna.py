@@ -125,12 +125,19 @@ def following(wave: int) -> str:
     return f"s_add_u32 s14, s14, {n}\ns_addc_u32 s15, s15, 0\ns_add_u32 s28, s28, {n}\ns_addc_u32 s29, s29, 0\n"
 
 
-def launch(arch: str, wave: int, body: str, arrays: list[np.ndarray], lanes: int | None = None, **kw: int) -> None:
-    """Runs one wave of a kernel whose arguments are the arrays (changed in place)."""
+def launch(arch: str, wave: int, body: str, arrays: list[np.ndarray], late: bool = False, **kw: int) -> None:
+    """Runs one wave of a kernel whose arguments are the arrays (changed in place); late: also with the results of
+    memory operations as late as they may come, which changes nothing."""
     args = (simlib.BUF,) * len(arrays)
     hsaco = simlib.code_object(body, args, arch=arch, wave=wave, vgprs=64, sgprs=96, **kw)
+    before = [x.copy() for x in arrays]
     dev = sim.Device(arch, checks=["bounds"], threads=1)
-    dev.load(hsaco).kernels["k"].launch(1, lanes or wave, arrays)
+    dev.load(hsaco).kernels["k"].launch(1, wave, arrays)
+    for seed in (3, 4) if late else ():
+        again = [x.copy() for x in before]
+        dev = sim.Device(arch, checks=["bounds"], threads=1, delivery="late", seed=seed)
+        dev.load(hsaco).kernels["k"].launch(1, wave, again)
+        assert all(np.array_equal(x, y) for x, y in zip(arrays, again, strict=True)), f"late, seed {seed}"
 
 
 def region(n: int, wave: int) -> np.ndarray:
@@ -486,7 +493,7 @@ def test_lane_numbered(arch, wave):
     body += "global_store_addtid_b32 v10, s[14:15] offset:4\n" + w
     data = np.random.default_rng(5).integers(0, 256, size, dtype=np.uint8)
     out = region(1, wave)
-    launch(arch, wave, body, [data, out, out.copy()])
+    launch(arch, wave, body, [data, out, out.copy()], late=True)
     assert np.array_equal(out[4 : 4 + 4 * wave], data[8 : 8 + 4 * wave])
     assert (out[4 + 4 * wave :] == 0xEE).all() and (out[:4] == 0xEE).all()
 
@@ -520,7 +527,7 @@ def test_tfe(arch, wave):
     body += "global_store_b128 v[4:5], v[10:13], off\n" + w
     data = np.random.default_rng(6).integers(0, 256, SLOT * wave, dtype=np.uint8)
     out = region(1, wave)
-    launch(arch, wave, body, [data, out, out.copy()])
+    launch(arch, wave, body, [data, out, out.copy()], late=True)
     for lane in range(wave):
         assert value(out, lane, 0, 8) == value(data, lane, 0, 8)
         assert value(out, lane, 8, 8) == 0xFFFFFFFF00000000
@@ -551,7 +558,7 @@ def test_blocks(fam, wave):
         body += "global_load_block v[16:47], v[2:3], off\n" + w
     body += "global_store_block v[6:7], v[16:47], off\n" + w
     body += "".join(f"global_store_b32 v[4:5], v{16 + i}, off offset:{4 * i}\n" for i in range(32)) + w
-    launch("gfx1201", wave, body, [data, out, mem], scratch=256 if fam == "scratch" else 0)
+    launch("gfx1201", wave, body, [data, out, mem], late=True, scratch=256 if fam == "scratch" else 0)
     for lane in range(wave):
         for i in range(32):
             at = lane * block + 4 * i
@@ -586,7 +593,7 @@ def test_transposing_loads(bits, wave):
     data[: 256 * n] = tile.view(np.uint8).reshape(-1)
     out, mem = region(1, wave), np.zeros(SLOT * wave, np.uint8)
     mem[: 4 * wave] = place.view(np.uint8)
-    launch("gfx1201", wave, body, [data, out, mem])
+    launch("gfx1201", wave, body, [data, out, mem], late=True)
     for lane in range(wave):
         first = 8 * (lane % 32 // 16) + 4 * (lane // 32)
         count = 8 // (wave // 32)
