@@ -315,3 +315,50 @@ def test_assumed_rules_are_told():
     hsaco = simlib.code_object(body, (), arch="gfx950", vgprs=8)
     stats = sim.Device("gfx950", mfma="hw").load(hsaco).kernels["k"].launch(1, 64)
     assert stats["mfma_assumed"] == ["v_mfma_f32_4x4x4_16b_f16"]
+
+
+def test_command_line(tmp_path, capsys):
+    """--mfma hw: the element of the chip, and a note on what is assumed."""
+    if "gfx950" not in ARCHS:
+        pytest.skip("no instructions for gfx950")
+    from tilelang.sim.__main__ import main
+
+    body = """
+s_load_dwordx2 s[4:5], s[0:1], 0x0
+v_mov_b32 v3, 0x3c00
+v_cmp_gt_u32 vcc, 16, v0
+v_cndmask_b32 v2, 0, v3, vcc
+v_mov_b32 v3, 0
+v_mov_b32 v4, 0xb3000000
+v_mov_b32 v5, v4
+v_mov_b32 v6, v4
+v_mov_b32 v7, v4
+s_nop 4
+v_mfma_f32_16x16x16_f16 v[4:7], v[2:3], v[2:3], v[4:7]
+v_lshlrev_b32 v1, 2, v0
+s_waitcnt lgkmcnt(0)
+s_nop 7
+s_nop 7
+global_store_dword v1, v4, s[4:5]
+"""
+    path, out = tmp_path / "k.hsaco", tmp_path / "out.npy"
+    for arch, note in (("gfx942", False), ("gfx950", True)):
+        path.write_bytes(simlib.code_object(body, (simlib.BUF,), arch=arch, vgprs=8))
+        args = [
+            str(path),
+            "--arch",
+            arch,
+            "--grid",
+            "1",
+            "--block",
+            "64",
+            "--arg",
+            "out:f32:64:zeros",
+            "--save",
+            str(out),
+        ]
+        for how, want in (([], "3f800000"), (["--mfma", "default"], "3f800000"), (["--mfma", "hw"], "3f7fffff")):
+            assert main([*args, *how]) == 0
+            err = capsys.readouterr().err
+            assert {f"{x:08x}" for x in np.load(out).view(np.uint32)} == {want}, f"{arch} {how}"
+            assert ("v_mfma_f32_16x16x16_f16 is not known from hardware" in err) == (note and want == "3f7fffff"), err
