@@ -102,9 +102,11 @@ sinks(SimWave *w, const SimRec *r, const SimExt *x)
             return sink_scalar(w, r, &vcc, "a branch");
         return true;
     case CK_SMEM:
-        for (uint32_t i = 0; i < x->nsread; i++)
-            if (!sink_scalar(w, r, &x->sread[i], "an address"))
+        for (uint32_t i = 0; i < x->nsread; i++) {
+            bool data = x->smem_data && x->sread[i].start == r->dst && x->sread[i].n == r->ndst;
+            if (!data && !sink_scalar(w, r, &x->sread[i], "an address"))
                 return false;
+        }
         return true;
     case CK_VMEM:
     case CK_FLAT:

@@ -108,15 +108,15 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t poison, haz, passes, is_dpp;
     uint8_t permswap, needs_m0, rw_lane, div_fmas, hwreg;
     uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store,
-        addr_cls; /* addr_cls: class of the vread
-entry that is an address, 255: none */
-    uint8_t mem_bytes, kind, use;
-    uint8_t relidx;               /* its registers depend on M0 */
-    uint8_t counters;             /* IsaCounter bits it counts in */
-    uint8_t scope, maybe;         /* isa/coherence.h */
-    uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
-    uint16_t rows;                /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
-    IsaRdnaKind rk;               /* mask: the scalar itself */
+        addr_cls;                            /* addr_cls: class of the vread
+                           entry that is an address, 255: none */
+    uint8_t mem_bytes, kind, use, smem_data; /* smem_data: the destination is data of a scalar store */
+    uint8_t relidx;                          /* its registers depend on M0 */
+    uint8_t counters;                        /* IsaCounter bits it counts in */
+    uint8_t scope, maybe;                    /* isa/coherence.h */
+    uint16_t wait[ISA_CNT_COUNT];            /* of a wait: what it asks */
+    uint16_t rows;                           /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
+    IsaRdnaKind rk;                          /* mask: the scalar itself */
     const void *mfma;
     uint64_t addr_lanes; /* lanes whose addresses count */
     SimBody plain_body;  /* MODE_IDX: the body that runs on shifted operands */

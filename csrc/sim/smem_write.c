@@ -166,6 +166,7 @@ sim_build_smem_write(SimBuild *b)
     r->body = rows[i].body;
     r->aux = rows[i].flags;
     b->x->poison = POI_NONE;
+    b->x->smem_data = rows[i].body != body_scratch_load;
     if (in->nopnds < 2 || in->opnd[0].kind != ISA_OPND_SGPR || in->opnd[1].kind != ISA_OPND_SGPR)
         return false;
     r->dst = sim_build_sreg(b, &in->opnd[0]);

@@ -499,3 +499,53 @@ def test_vskip(arch):
     out = execute(arch, program(arch, text), state)
     assert [int(row(out, k)[9]) for k in (1, 2, 3, 4)] == [0, 6, 0, 6]
     assert (out["s"]["4"], out["s"]["5"], out["lds"], out["scc"]) == ("00000007", "00000001", "00" * 64, 1)
+
+
+# ---- the checks see them too ------------------------------------------------------------------------------------
+
+
+def reports(arch: str, body: str, checks: list[str], grid: int = 1, lds: int = 0) -> list[str]:
+    """Messages of a kernel with one buffer of 64 KiB in s[12:13], s[16:19]."""
+    head = "s_load_dwordx2 s[12:13], s[0:1], 0x0\nv_lshlrev_b32 v1, 2, v0\n" + WAIT
+    head += "s_mov_b32 s16, s12\ns_and_b32 s17, s13, 0xffff\ns_mov_b32 s18, 0x10000\ns_mov_b32 s19, 0x27000\n"
+    hsaco = simlib.code_object(head + body, (simlib.BUF,), arch=arch, vgprs=64, sgprs=48, lds=lds)
+    kernel = sim.Device(arch, checks=checks, threads=1).load(hsaco).kernels["k"]
+    try:
+        kernel.launch(grid, 64, [np.zeros(16384, np.uint32)])
+    except sim.SimulatorFault as e:
+        return [f"{r.check}: {r.message}" for r in e.reports]
+    return []
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_checks_of_scalar_memory(arch):
+    """Undefined data, a result used before its wait, two workgroups on one dword."""
+    clean = "s_mov_b32 s30, 5\ns_store_dword s30, s[12:13], 0x0\ns_waitcnt lgkmcnt(0)\n"
+    assert reports(arch, clean, ["init", "wait", "race", "bounds"]) == []
+    found = reports(arch, "s_store_dword s30, s[12:13], 0x0\n" + WAIT, ["init"])
+    assert any("s30 is stored" in m for m in found), found
+    late = "s_mov_b32 s30, 5\ns_atomic_add s30, s[12:13], 0x0 glc\n%ss_add_u32 s31, s30, 1\n"
+    assert reports(arch, late % WAIT, ["wait"]) == []
+    found = reports(arch, late % "", ["wait"])
+    assert any(m.startswith("wait") and "s30" in m for m in found), found
+    found = reports(arch, clean, ["race"], grid=2)
+    assert any(m.startswith("race") for m in found), found
+    assert reports(arch, "s_mov_b32 s30, 5\ns_buffer_atomic_add s30, s[16:19], 0x0\n" + WAIT, ["race"], grid=2) == []
+
+
+def test_checks_of_wide_conversions():
+    """gfx950: an undefined element makes the lane's whole result undefined, through registers and transposing reads."""
+    if "gfx950" not in ARCHS:
+        pytest.skip("no instructions for gfx950")
+    body = "v_mov_b32 v32, 1.0\n" + "".join(f"v_mov_b32 v{2 + k}, v0\n" for k in range(16))
+    body += "v_cvt_scalef32_pk32_fp6_f16 v[20:25], v[2:17], v32\nglobal_store_dword v1, v21, s[12:13]\n" + WAIT
+    assert reports("gfx950", body, ["init"]) == []
+    found = reports("gfx950", body.replace("v_mov_b32 v9, v0\n", ""), ["init"])
+    assert any("is stored to global memory" in m for m in found), found
+    body = (
+        "v_lshlrev_b32 v2, 3, v0\nv_mov_b32 v4, v0\nv_mov_b32 v5, v0\n%sds_write_b64 v2, v[4:5]\ns_mov_b64 exec, -1\n"
+    )
+    body += WAIT + "ds_read_b64_tr_b16 v[6:7], v2\n" + WAIT + "global_store_dword v1, v6, s[12:13]\n" + WAIT
+    assert reports("gfx950", body % "", ["init"], lds=512) == []
+    found = reports("gfx950", body % "s_mov_b64 exec, 0xfffffff0\n", ["init"], lds=512)
+    assert any("is stored to global memory" in m for m in found), found
