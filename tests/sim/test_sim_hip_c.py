@@ -19,10 +19,10 @@ INCLUDE = Path(SPEC.submodule_search_locations[0]) / "backends/amd/include"
 
 
 @pytest.mark.parametrize(
-    "program, launches",
-    [("hip_client", 7), ("hip_graphs", 14)],
+    "program, launches, waves, faults",
+    [("hip_client", 7, 28, 0), ("hip_graphs", 14, 56, 0), ("hip_devices", 3, 13, 2)],
 )
-def test_c_host(tmp_path, program, launches):
+def test_c_host(tmp_path, program, launches, waves, faults):
     source, exe, code = Path(__file__).with_name(f"{program}.c"), tmp_path / "client", tmp_path / "add.hsaco"
     code.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
     lib = sim.libdir()
@@ -39,7 +39,8 @@ def test_c_host(tmp_path, program, launches):
     ]
     link = [f"-L{lib}", f"-L{lib}/..", "-lamdhip64", "-ltilelang_sim", f"-Wl,-rpath,{lib}", f"-Wl,-rpath,{lib}/.."]
     subprocess.run([*cmd, *link], check=True, env=tool_env())
-    r = subprocess.run([str(exe), str(code)], capture_output=True, text=True, env=client_env())
+    env = client_env(TILELANG_SIM_DEVICES="gfx942,gfx942", TILELANG_SIM_CUS="8") if faults else client_env()
+    r = subprocess.run([str(exe), str(code)], capture_output=True, text=True, env=env)
     assert r.returncode == 0, r.stderr
-    waves = launches * 4  # of 11 instructions
-    assert r.stdout == f"{launches} launches, {waves * 11} instructions\n" and r.stderr == ""
+    assert r.stdout == f"{launches} launches, {waves * 11} instructions\n"
+    assert (f"{faults} faults\n" in r.stderr) if faults else r.stderr == ""

@@ -85,7 +85,7 @@ def test_attribute_numbers_and_offsets(shared):
             assert where[int(offset)] == other.get(name, name[0].lower() + name[1:]), name
 
 
-@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("chip", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
 def test_properties_agree_with_attributes(shared, chip):
     """Every 32-bit property that is an attribute too gives the same number; the sizes of the layouts are not passed."""
     table = re.findall(r"^SIM_ATTR\((\w+), (\d+), (-?\d+),", (SIM / "hip_attributes.def").read_text(), re.M)
