@@ -362,3 +362,43 @@ global_store_dword v1, v4, s[4:5]
             err = capsys.readouterr().err
             assert {f"{x:08x}" for x in np.load(out).view(np.uint32)} == {want}, f"{arch} {how}"
             assert ("v_mfma_f32_16x16x16_f16 is not known from hardware" in err) == (note and want == "3f7fffff"), err
+
+
+DOTS = [  # text, formats, type of C and D, where C and D are
+    ("v_dot2_f32_f16 v4, v0, v1, v2", "f16", "f32", 2, 4),
+    ("v_dot2_f32_bf16 v4, v0, v1, v2", "bf16", "f32", 2, 4),
+    ("v_dot2_f16_f16 v4, v0, v1, v2", "f16", "f16", 2, 4),
+    ("v_dot2_bf16_bf16 v4, v0, v1, v2", "bf16", "bf16", 2, 4),
+    ("v_dot2acc_f32_f16_e32 v2, v0, v1", "f16", "f32", 2, 2),
+    ("v_dual_dot2acc_f32_f16 v2, v0, v1 :: v_dual_mov_b32 v9, v3", "f16", "f32", 2, 2),
+    ("v_dot4_f32_fp8_bf8 v4, v0, v1, v2", "fp8 bf8", "f32", 2, 4),
+    ("v_dot4_f32_bf8_bf8 v4, v0, v1, v2", "bf8 bf8", "f32", 2, 4),
+]
+
+
+@pytest.mark.parametrize("arch", [a for a in ARCHS if a in ("gfx1100", "gfx1201")])
+def test_dot_instructions(arch):
+    """Dot products of RDNA, each lane against the model; the 16-bit results; in a pair issued together too."""
+    seed = sum(map(ord, arch))
+    rnd = random.Random(seed)
+    ran = 0
+    for (text, formats, out_kind, c_reg, d_reg), code in zip(DOTS, encode(arch, [d[0] for d in DOTS]), strict=True):
+        if code is None:
+            continue
+        fa, fb = formats.split()[0], formats.split()[-1]
+        n = 2 if fa in ("f16", "bf16") else 4
+        for denorm in (3, 0):
+            a, b = ([[spread(rnd, f) for _ in range(n)] for _ in range(32)] for f in (fa, fb))
+            c = [spread(rnd, out_kind) for _ in range(32)]
+            pack = [[sum(x << 32 // n * i for i, x in enumerate(xs)) for xs in s] for s in (a, b)]
+            v = {"0": hexrow(pack[0]), "1": hexrow(pack[1]), "2": hexrow(c)}
+            v[str(d_reg)] = v.get(str(d_reg), "0" * 256)
+            mode = {"fp32_denorm": denorm, "fp16_64_denorm": denorm}
+            out = sim.execute(arch, code, {"wave": 32, "v": v, "mode": mode}, mfma="hw")
+            low = 0xFFFFFFFF if out_kind == "f32" else 0xFFFF
+            for lane in range(32):
+                want = ref.model(arch, fa, fb, out_kind, "dot", a[lane], b[lane], c[lane])
+                got = int(out["v"][str(d_reg)][8 * lane :][:8], 16) & low
+                assert got == want, f"{text}, seed {seed}, denorm {denorm}: lane {lane} is {got:x}, not {want:x}"
+        ran += 1
+    assert ran == (6 if arch == "gfx1100" else 7)
