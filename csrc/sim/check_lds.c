@@ -16,8 +16,8 @@ spread(uint8_t v)
     return v * UINT64_C(0x0101010101010101);
 }
 
-/* The newest access of another wave to this byte; 0 = not in its log. */
-static uint64_t
+/* The newest access of another wave to this byte; NULL = not in its log. */
+static const SimLdsOp *
 find_party(const SimWave *o, uint32_t byte, bool write)
 {
     const SimChk *c = o->chk;
@@ -29,10 +29,10 @@ find_party(const SimWave *o, uint32_t byte, bool write)
         for (uint64_t m = p->exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
             if (byte - p->addr[l] < p->bytes)
-                return o->code->base + (uint64_t)p->pc * 4;
+                return p;
         }
     }
-    return 0;
+    return NULL;
 }
 
 static bool
@@ -48,15 +48,17 @@ report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool writ
         for (uint32_t i = 0; i < g->nwaves && other == UINT32_MAX; i++)
             if (i != w->index && find_party(&g->waves[i], byte, other_write))
                 other = i;
-    uint64_t pc = other == UINT32_MAX ? 0 : find_party(&g->waves[other], byte, other_write);
-    char who[24] = "another wave";
+    const SimLdsOp *p = other == UINT32_MAX ? NULL : find_party(&g->waves[other], byte, other_write);
+    uint64_t pc = p ? w->code->base + (uint64_t)p->pc * 4 : 0;
+    char who[24] = "another wave", why[96] = "no barrier between them";
     if (other != UINT32_MAX)
         snprintf(who, sizeof who, "wave %u", other);
-    return sim_fault(
-        w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), byte, other, pc,
-        "LDS byte %u: %s races with a %s by %s (no barrier between them, or an access still in flight over "
-        "it)",
-        byte, write ? "write" : "read", other_write ? "write" : "read", who);
+    if (p && p->flying)
+        snprintf(why, sizeof why, "still in flight at the barrier between them: no wait on %s covers it",
+                 isa_counter_name(w->code->arch, (IsaCounter)p->counter));
+    return sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), byte, other, pc,
+                     "LDS byte %u: %s races with a %s by %s (%s)", byte, write ? "write" : "read",
+                     other_write ? "write" : "read", who, why);
 }
 
 /* Does the store put what is there already? Compilers let several waves write replicated data. */
@@ -193,6 +195,7 @@ log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     p->bytes = (uint8_t)bytes;
     p->pc = r->at;
     p->epoch = w->race.interval;
+    p->flying = false;
     p->exec = exec;
     memcpy(p->addr, addr, sizeof p->addr);
     int32_t lo = INT32_MAX, hi = 0; /* LDS is smaller than 2 GiB; signed vectors compare faster */
@@ -324,8 +327,10 @@ sim_chk_signal(SimWave *w)
                                   cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
     for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
         SimLdsOp *p = &c->log[k];
-        if (p->counter != ISA_CNT_COUNT && !cnt_done(n, p->counter, p->seq))
+        if (p->counter != ISA_CNT_COUNT && !cnt_done(n, p->counter, p->seq)) {
             p->epoch = w->race.interval;
+            p->flying = true;
+        }
     }
 }
 

@@ -297,11 +297,12 @@ enum { LDSLOG = 64, MAX_GROUP_WAVES = 32 };
 typedef struct SimLdsOp { /* one LDS access that may still be in flight */
     uint32_t seq;         /* number in its counter */
     uint8_t counter;      /* IsaCounter; ISA_CNT_COUNT: none, complete */
-    uint8_t write, nacc, bytes;
+    uint8_t write, bytes;
+    bool flying; /* was under way when its wave arrived at a barrier */
     uint32_t pc, epoch;
     uint64_t exec;
     uint32_t lo, hi;
-    uint32_t addr[64], addr2[64];
+    uint32_t addr[64];
 } SimLdsOp;
 
 /* Numbers of the operations under way: the nth of a counter is complete for sure when done >= n. */

@@ -319,6 +319,8 @@ def test_lds_race(arch, middle, clean):
     assert bool(found) != clean, [r.message for r in found]
     for r in found:
         assert r.check == "race" and r.other_pc is not None and r.other_wave is not None and r.lanes
+    if found:
+        assert ("still in flight" if "barrier" in middle else "no barrier") in found[0].message
 
 
 @pytest.mark.parametrize(
