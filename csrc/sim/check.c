@@ -346,6 +346,8 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
             c->n.access[k] = c->n.issued[k];
     }
     if (bits == CB_KM) {
+        if (x->writes_scc)
+            c->scc_seq = c->n.issued[ISA_CNT_KM];
         for (uint32_t i = 0; i < x->nswrite; i++)
             for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
                 c->sflag[s] |= VF_PEND;
@@ -409,6 +411,21 @@ check_wait(SimWave *w, const SimRec *r, const SimExt *x)
     return ok;
 }
 
+/* gfx12: scc of s_barrier_signal_isfirst comes with a counter. */
+static bool
+check_scc(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    if (!x->reads_scc && !(x->use & CU_SCC) && !x->writes_scc)
+        return true;
+    bool late = !cnt_done(&c->n, ISA_CNT_KM, c->scc_seq);
+    c->scc_seq = 0;
+    return !late || sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX, 0,
+                              "scc %s before it has come (only %s(0) covers it)",
+                              x->writes_scc && !x->reads_scc ? "is overwritten" : "is read",
+                              isa_counter_name(w->code->arch, ISA_CNT_KM));
+}
+
 /* GPR indexing moves operands: only the registers really written are followed, as defined and complete. */
 static bool
 indexed(SimWave *w, const SimRec *r)
@@ -463,6 +480,8 @@ sim_chk_before(SimWave *w, const SimRec *r)
     uint32_t fr = flags_of(c->vflag, x->vread, x->nvread) | flags_of(c->sflag, x->sread, x->nsread);
     uint32_t fw = flags_of(c->vflag, x->vwrite, x->nvwrite) | flags_of(c->sflag, x->swrite, x->nswrite);
     if (UNLIKELY((fr | fw) & VF_PEND) && checking(w, SIM_CHECK_WAIT) && !check_wait(w, r, x))
+        return false;
+    if (UNLIKELY(c->scc_seq) && checking(w, SIM_CHECK_WAIT) && !check_scc(w, r, x))
         return false;
     if (checking(w, SIM_CHECK_HAZARD) && !(x->rows ? sim_chk_rdna(w, r, fr) : sim_chk_hazard(w, r)))
         return false;

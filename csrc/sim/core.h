@@ -323,7 +323,7 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     /* pending results */
     uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS]; /* vseq2: of the LDS part of a flat load */
     uint8_t vcnt[ROWS];                            /* counters (bits) that the result comes with */
-    uint32_t vpc[ROWS], spc[SREGS];
+    uint32_t vpc[ROWS], spc[SREGS], scc_seq;
     SimChkNumbers n;
     /* wait states */
     uint32_t now;                                 /* wait states so far */

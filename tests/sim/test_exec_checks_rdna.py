@@ -349,6 +349,17 @@ def test_between_signal_and_wait(early, between, late, clean):
         assert bool(found) != clean, [r.message for r in found]
 
 
+@pytest.mark.parametrize(("wait", "clean"), [("s_wait_kmcnt 0x0", True), ("", False), ("s_wait_dscnt 0x0", False)])
+def test_scc_of_the_first_arrival_comes_late(wait, clean):
+    body = f"s_barrier_signal_isfirst -1\ns_barrier_wait -1\n{wait}\ns_cselect_b32 s6, 1, 2\n"
+    found = reports("gfx1201", body, ["wait"])
+    assert bool(found) != clean, [r.message for r in found]
+    assert bool(verified("gfx1201", body, {"wait"})) != clean
+    body = f"s_barrier_signal -1\ns_barrier_wait -1\ns_get_barrier_state s6, -1\n{wait}\ns_mov_b32 s7, s6\n"
+    assert bool(reports("gfx1201", body, ["wait"])) != clean
+    assert bool(verified("gfx1201", body, {"wait"})) != clean
+
+
 # ---- ordering of global memory --------------------------------------------------------------------------------------
 
 GROUP = {"gfx90a": "s2", "gfx942": "s2", "gfx950": "s2", "gfx1100": "s2", "gfx1201": "ttmp9"}
