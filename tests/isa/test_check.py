@@ -105,12 +105,15 @@ def test_loops_by_dominance(isadump_exe, tmp_path):
     assert not [line for line in run(isadump_exe, tmp_path, code) if line.startswith("loop")]
 
 
-def test_every_allocation_may_fail(isadump_exe, tmp_path):
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201"])
+def test_every_allocation_may_fail(arch, isadump_exe, tmp_path):
     """Loops and checks notice each failing allocation and leak nothing."""
     mfma = (0xD3CD0000, 0x04020904)
     path = tmp_path / "code.bin"
     path.write_bytes(words(*LOAD_V1, USE_V1, *mfma, 0x7E140300, 0xBF850000 | 0xFFF9, S_ENDPGM))
-    p = subprocess.run([isadump_exe, "gfx942", "--fail-alloc", path], capture_output=True, text=True)
+    if arch == "gfx1201":  # v_mov_b32 v1, s4; s_mov_b32 s4, 0; v_mov_b32 v3, s4; s_cbranch_scc1; s_endpgm
+        path.write_bytes(words(0x7E020204, 0xBE840080, 0x7E060204, 0xBFA2FFFC, 0xBFB00000))
+    p = subprocess.run([isadump_exe, arch, "--fail-alloc", path], capture_output=True, text=True)
     assert p.returncode == 0, p.stderr
     assert int(p.stdout.split()[0]) > 0
 
