@@ -167,7 +167,7 @@ _FUNCTIONS: dict[str, tuple] = {
 def library_path() -> Path:
     """Path of ``libtilelang_sim.so``: ``TILELANG_SIM_LIB``, else the one beside the package."""
     env = os.environ.get("TILELANG_SIM_LIB")
-    return Path(env) if env else Path(__file__).resolve().parent.parent / "libtilelang_sim.so"
+    return Path(env) if env else Path(__file__).absolute().parent.parent / "libtilelang_sim.so"
 
 
 @functools.lru_cache(maxsize=1)
