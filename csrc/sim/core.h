@@ -118,8 +118,9 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint16_t rows;                           /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
     IsaRdnaKind rk;                          /* mask: the scalar itself */
     const void *mfma;
-    uint64_t addr_lanes; /* lanes whose addresses count */
-    SimBody plain_body;  /* MODE_IDX: the body that runs on shifted operands */
+    uint64_t addr_lanes;      /* lanes whose addresses count */
+    const struct SimDpp *dpp; /* DPP: where each lane reads */
+    SimBody plain_body;       /* MODE_IDX: the body that runs on shifted operands */
 } SimExt;
 
 struct SimRec { /* 64 bytes */

@@ -69,7 +69,7 @@ BODY(movrel)
         return NEXT(r);
     const uint32_t *s = r->src[0].kind == SRC_V ? ROW(w, src) : src_row(w, r->src[0], t);
     if (sim_is_dpp(&r->ext->in)) {
-        write &= sim_apply_dpp(w, &r->ext->in, s, res, 1);
+        write &= sim_apply_dpp(w, r->ext, s, res, 1);
         s = res;
     }
     sim_blend(w, write, ROW(w, dst), s, 1);
@@ -169,7 +169,7 @@ build_rel(SimBuild *b, const char *n)
         r->body = n[2] == 's' ? l_swaprel : l_movrel;
         b->x->poison = n[2] == 's' ? POI_SWAPREL : POI_MOVREL;
         b->x->relidx = 1;
-        return true;
+        return !sim_is_dpp(b->in) || sim_build_dpp(b);
     }
     return false;
 }

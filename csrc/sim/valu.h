@@ -37,8 +37,14 @@ typedef struct SimDual { /* VOPD: SimRec.p of the record points to one */
 
 /* DPP: for each lane its source lane, or 255 for none; *write = lanes that the row and bank masks allow. */
 void sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write);
+/* The same for ever, made with the record; false: out of memory. */
+typedef struct SimDpp {
+    uint8_t lane[64];     /* 0 where there is none */
+    uint64_t write, none; /* none: lanes without a source lane */
+} SimDpp;
+bool sim_build_dpp(SimBuild *b);
 /* Moves a source of n rows by DPP; returns the lanes that may be written. */
-uint64_t sim_apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n);
+uint64_t sim_apply_dpp(SimWave *w, const SimExt *x, const uint32_t *src, uint32_t *out, uint32_t n);
 static inline bool
 sim_is_dpp(const IsaInst *in)
 {

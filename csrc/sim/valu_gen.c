@@ -72,22 +72,46 @@ sim_dpp_lanes(const IsaInst *in, uint8_t lane[64], uint64_t *write)
     }
 }
 
+bool
+sim_build_dpp(SimBuild *b)
+{
+    SimDpp *d = tl_arena_alloc(&b->code->arena, sizeof *d, 64);
+    if (!d)
+        return !(b->failed = true);
+    sim_dpp_lanes(b->in, d->lane, &d->write);
+    d->none = 0;
+    for (uint32_t i = 0; i < LANES; i++)
+        if (d->lane[i] == 255) {
+            d->lane[i] = 0;
+            d->none |= UINT64_C(1) << i;
+        }
+    b->x->dpp = d;
+    return true;
+}
+
 /* Moves src0 (n rows) by DPP; returns the lanes that may be written. */
 uint64_t
-sim_apply_dpp(SimWave *w, const IsaInst *in, const uint32_t *src, uint32_t *out, uint32_t n)
+sim_apply_dpp(SimWave *w, const SimExt *x, const uint32_t *src, uint32_t *out, uint32_t n)
 {
-    uint8_t lane[64];
-    uint64_t write, exec = EXEC(w), ok = 0;
-    sim_dpp_lanes(in, lane, &write);
-    bool zero = sim_dpp_zero(in);
-    for (uint32_t i = 0; i < 64; i++) {
-        bool valid = sim_dpp_valid(in, lane[i], exec);
-        for (uint32_t k = 0; k < n; k++)
-            out[k * LANES + i] = valid ? src[k * LANES + lane[i]] : 0;
-        if (valid || zero)
-            ok |= UINT64_C(1) << i;
+    const SimDpp *d = x->dpp;
+    uint64_t exec = EXEC(w), ok = ~d->none;
+    if (!x->in.fi && exec != w->lane_mask) {
+        uint64_t on = 0;
+        for (uint32_t i = 0; i < LANES; i++)
+            on |= ((exec >> d->lane[i]) & 1) << i;
+        ok &= on;
     }
-    return write & ok;
+    for (uint32_t k = 0; k < n; k++)
+        EACH(i)
+    out[k * LANES + i] = src[k * LANES + d->lane[i]];
+    if (ok != UINT64_MAX) { /* what has no source reads 0 */
+        uint32_t mask[LANES];
+        sim_mask_expand(ok, mask);
+        for (uint32_t k = 0; k < n; k++)
+            EACH(i)
+        out[k * LANES + i] &= mask[i];
+    }
+    return sim_dpp_zero(&x->in) ? d->write : d->write & ok;
 }
 
 /* ---- SDWA
@@ -500,7 +524,7 @@ gen_run(SimWave *w, const SimRec *r, uint32_t *res, SimK *k)
         const uint32_t *row = src_row(w, r->src[i], tmp);
         bool is64 = i < desc->nsrc && sim_type_is64(desc->t[i]);
         if (i == 0 && sim_is_dpp(in))
-            write &= sim_apply_dpp(w, in, row, t[0], is64 ? 2 : 1);
+            write &= sim_apply_dpp(w, x, row, t[0], is64 ? 2 : 1);
         else
             memcpy(t[i], row, is64 ? 512 : 256);
     }
@@ -580,6 +604,8 @@ sim_build_valu_gen(SimBuild *b, bool int_clamp)
 {
     SimRec *r = b->r;
     const SimOpDesc *d = b->x->desc;
+    if (sim_is_dpp(b->in) && !sim_build_dpp(b))
+        return false;
     r->body = body_gen;
     r->fl |= RF_GEN;
     if (int_clamp)
