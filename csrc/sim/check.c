@@ -178,6 +178,7 @@ sim_chk_prepare(SimBuild *b)
         sim_chk_hazard_prepare(b);
     else
         sim_chk_rdna_prepare(b);
+    x->ready = 1;
 }
 
 /* ---- start of a wave
@@ -375,21 +376,20 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
 static inline uint32_t
 flags_of(const uint8_t *f, const SimRange *g, uint32_t n)
 {
-    uint32_t r = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    uint64_t all = 0, v;
+    for (uint32_t i = 0; i < n; i++) { /* both arrays have room behind them */
         const uint8_t *p = f + g[i].start;
         uint32_t k = g[i].n;
-        for (; k >= 8; k -= 8, p += 8) {
-            uint64_t v;
+        for (; k > 8; k -= 8, p += 8) {
             memcpy(&v, p, 8);
-            v |= v >> 32;
-            v |= v >> 16;
-            r |= (uint32_t)(v | v >> 8) & 255;
+            all |= v;
         }
-        for (uint32_t q = 0; q < k; q++)
-            r |= p[q];
+        memcpy(&v, p, 8);
+        all |= v << (64 - 8 * k);
     }
-    return r;
+    all |= all >> 32;
+    all |= all >> 16;
+    return (uint32_t)(all | all >> 8) & 255;
 }
 
 static bool
@@ -465,7 +465,7 @@ sim_chk_before(SimWave *w, const SimRec *r)
 {
     const SimExt *x = r->ext;
     SimChk *c = w->chk;
-    if (!x || !x->in.size)
+    if (!x || !x->ready)
         return true;
     if (x->kind == CK_WAIT) {
         sim_chk_wait(w, x->wait);
@@ -483,7 +483,9 @@ sim_chk_before(SimWave *w, const SimRec *r)
         return false;
     if (UNLIKELY(c->scc_seq) && checking(w, SIM_CHECK_WAIT) && !check_scc(w, r, x))
         return false;
-    if (checking(w, SIM_CHECK_HAZARD) && !(x->rows ? sim_chk_rdna(w, r, fr) : sim_chk_hazard(w, r)))
+    bool owed = !x->haz_plain || ((fr | fw) & (VF_PROD | VF_CREAD | VF_SDATA));
+    if (owed && checking(w, SIM_CHECK_HAZARD) &&
+        !(x->rows ? sim_chk_rdna(w, r, fr) : sim_chk_hazard(w, r, fw)))
         return false;
     if (UNLIKELY(c->nhit) && checking(w, SIM_CHECK_INIT))
         sim_chk_hits(w);
@@ -497,7 +499,7 @@ sim_chk_after(SimWave *w, const SimRec *r)
 {
     const SimExt *x = r->ext;
     SimChk *c = w->chk;
-    if (!x || !x->in.size)
+    if (!x || !x->ready)
         return;
     mark_pending(w, r, x);
     if (UNLIKELY(c->look))

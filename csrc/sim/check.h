@@ -10,7 +10,7 @@ enum { CK_OTHER, CK_SALU, CK_SMEM, CK_VALU, CK_MFMA, CK_VMEM, CK_FLAT, CK_DS, CK
 enum { CU_LOAD = 1, CU_STORE = 2, CU_ATOMIC = 4, CU_DMA = 8, CU_JUMP = 16, CU_SCC = 32, CU_VCC = 64 };
 
 bool sim_chk_poison(SimWave *w, const SimRec *r); /* sinks, then spreads; before the body runs */
-bool sim_chk_hazard(SimWave *w, const SimRec *r);
+bool sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written); /* written: flags of what it writes */
 /* Missing wait states: what the instruction reads in vain counts as undefined while it runs; after it. */
 void sim_chk_hits(SimWave *w);
 void sim_chk_hits_after(SimWave *w, const SimRec *r);

@@ -86,6 +86,11 @@ sim_chk_hazard_prepare(SimBuild *b)
     x->permswap = !strncmp(n, "v_permlane", 10);
     x->div_fmas = !strncmp(n, "v_div_fmas", 10);
     x->hwreg = !strncmp(n, "s_getreg", 8) ? 1 : !strncmp(n, "s_setreg", 8) ? 2 : 0;
+    bool plain = x->kind != CK_MFMA && !x->needs_m0 && x->hwreg != 1;
+    if (x->kind == CK_VALU)
+        plain = plain && x->haz == HZ_VALU && !x->is_dpp && !x->permswap && !x->rw_lane && !x->lanesel &&
+                !x->div_fmas;
+    x->haz_plain = plain && b->code->arch <= ISA_GFX950;
 }
 
 /* ---- consumers
@@ -289,8 +294,10 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
         for (uint32_t s = g->start; s < g->start + (uint32_t)g->n; s++) {
             uint32_t since = states_since(c, c->stime[s]), need = 0;
             const char *why = NULL;
-            if (since >= 5)
+            if (since >= 5) {
+                c->sflag[s] &= (uint8_t)~VF_PROD;
                 continue;
+            }
             if (x->haz == HZ_VMEM) {
                 need = 5;
                 why = "read by a memory instruction after a vector instruction wrote it";
@@ -315,20 +322,38 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
     return true;
 }
 
+/* Reads of a range. What one instruction wrote at one time is checked by its first row. */
+static bool
+check_reads(SimWave *w, const SimRec *r, const SimExt *x, const SimRange *g)
+{
+    SimChk *c = w->chk;
+    uint32_t use = use_of(c, r, x, g), d = 0;
+    const uint32_t *t = c->vtime + g->start;
+    for (uint32_t i = 0; i < g->n; i++)
+        d |= t[i] ^ t[0];
+    uint32_t n = d ? g->n : TL_MIN(g->n, 1u);
+    if (!d && g->n && states_since(c, t[0]) >= 24) {
+        for (uint32_t i = 0; i < g->n; i++)
+            c->vflag[g->start + i] &= (uint8_t)~VF_PROD;
+        return true;
+    }
+    for (uint32_t row = g->start; row < g->start + n; row++)
+        if (states_since(c, c->vtime[row]) < 24 && !check_read(w, r, x, row, use, g->cls))
+            return false;
+    return true;
+}
+
 bool
-sim_chk_hazard(SimWave *w, const SimRec *r)
+sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written)
 {
     const SimExt *x = r->ext;
     SimChk *c = w->chk;
     if (x->kind == CK_VALU || x->kind == CK_MFMA || x->haz == HZ_VMEM || x->haz == HZ_DS) {
-        for (uint32_t i = 0; i < x->nvread; i++) {
-            const SimRange *g = &x->vread[i];
-            uint32_t use = use_of(c, r, x, g);
-            for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++)
-                if (UNLIKELY(states_since(c, c->vtime[row]) < 24) && !check_read(w, r, x, row, use, g->cls))
-                    return false;
-        }
-        for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t i = 0; i < x->nvread; i++)
+            if (!check_reads(w, r, x, &x->vread[i]))
+                return false;
+        bool writes = written & (x->kind == CK_MFMA ? VF_SDATA : VF_PROD | VF_CREAD | VF_SDATA);
+        for (uint32_t i = 0; writes && i < x->nvwrite; i++)
             for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n;
                  row++)
                 if (!check_write(w, r, x, row))
@@ -437,6 +462,43 @@ sim_chk_hits_after(SimWave *w, const SimRec *r)
  * ---------------------------------------------------------------------------------------------------------
  */
 
+static void
+fill32(uint32_t *p, uint32_t n, uint32_t v)
+{
+    for (uint32_t i = 0; i < n; i++)
+        p[i] = v;
+}
+static void
+fill16(uint16_t *p, uint32_t n, uint16_t v)
+{
+    for (uint32_t i = 0; i < n; i++)
+        p[i] = v;
+}
+
+/* A vector or matrix instruction writes rows. */
+static void
+note_write(SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g, uint32_t now)
+{
+    uint32_t s = g->start, n = g->n;
+    if (LIKELY(n == 1 && x->haz == HZ_VALU)) { /* nothing but its time and class is ever asked for */
+        c->vtime[s] = now;
+        c->vprod[s] = HZ_VALU;
+        c->wpc[s] = r->at;
+        c->dlen[s] = 0;
+        c->vflag[s] &= (uint8_t)~VF_PROD;
+        return;
+    }
+    fill32(c->vtime + s, n, now);
+    memset(c->vprod + s, x->haz, n);
+    fill32(c->wpc + s, n, r->at);
+    memset(c->vpass + s, x->passes, n);
+    fill16(c->vop + s, n, r->op);
+    fill16(c->dstart + s, n, g->start);
+    fill16(c->dlen + s, n, g->n);
+    for (uint32_t i = 0; i < n; i++)
+        c->vflag[s + i] = (uint8_t)((c->vflag[s + i] & ~VF_PROD) | (x->haz == HZ_VALU ? 0 : VF_PROD));
+}
+
 void
 sim_chk_hazard_after(SimWave *w, const SimRec *r)
 {
@@ -444,22 +506,13 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
     SimChk *c = w->chk;
     uint32_t pc = r->at, now = c->now;
     if (x->kind == CK_VALU || x->kind == CK_MFMA) {
-        for (uint32_t i = 0; i < x->nvwrite; i++) {
-            const SimRange *g = &x->vwrite[i];
-            for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++) {
-                c->vtime[row] = now;
-                c->vprod[row] = x->haz;
-                c->vpass[row] = x->passes;
-                c->wpc[row] = pc;
-                c->vop[row] = r->op;
-                c->dstart[row] = g->start;
-                c->dlen[row] = g->n;
-            }
-        }
+        for (uint32_t i = 0; i < x->nvwrite; i++)
+            note_write(c, r, x, &x->vwrite[i], now);
         for (uint32_t i = 0; i < x->nswrite; i++)
             for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
                 c->stime[s] = now;
                 c->swpc[s] = pc;
+                c->sflag[s] |= VF_PROD;
             }
         if (x->writes_exec) {
             c->exec_valu_time = now;
@@ -467,22 +520,26 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
         }
         if (x->haz == HZ_XDL || (x->haz == HZ_SGEMM && w->code->arch == ISA_GFX90A))
             for (uint32_t i = 0; i < x->nvread; i++)
-                if (x->vread[i].cls == 2 || (x->vread[i].cls == 7))
-                    for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n;
-                         row++) {
-                        c->vflag[row] |= VF_CREAD;
-                        c->ctime[row] = now;
-                        c->cpass[row] = (uint8_t)(x->passes - 1);
-                        c->cpc[row] = pc;
-                    }
+                if (x->vread[i].cls == 2 || (x->vread[i].cls == 7)) {
+                    uint32_t s = x->vread[i].start, n = x->vread[i].n;
+                    for (uint32_t k = 0; k < n; k++)
+                        c->vflag[s + k] |= VF_CREAD;
+                    fill32(c->ctime + s, n, now);
+                    memset(c->cpass + s, (uint8_t)(x->passes - 1), n);
+                    fill32(c->cpc + s, n, pc);
+                }
     } else {
         for (uint32_t i = 0; i < x->nvwrite; i++) /* a load: no state is owed to its reader */
             for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n;
-                 row++)
+                 row++) {
                 c->vprod[row] = HZ_NONE;
+                c->vflag[row] &= (uint8_t)~VF_PROD;
+            }
         for (uint32_t i = 0; i < x->nswrite; i++)
-            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++)
+            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
                 c->stime[s] = now - 100;
+                c->sflag[s] &= (uint8_t)~VF_PROD;
+            }
         if (x->writes_m0) {
             c->m0_time = now;
             c->m0_pc = pc;

@@ -101,26 +101,29 @@ typedef enum HazClass { /* producer and consumer classes of the wait-state table
 } HazClass;
 
 typedef struct SimExt { /* cold part of a record: the decoded instruction and what checks want to know */
-    IsaInst in;
-    const struct SimOpDesc *desc;
-    SimRange vread[6], vwrite[3], sread[6], swrite[4];
+    /* the first 128 bytes are all that checks ask of most instructions */
+    uint8_t ready; /* what follows is filled in */
     uint8_t nvread, nvwrite, nsread, nswrite;
-    uint8_t poison, haz, passes, is_dpp;
-    uint8_t permswap, needs_m0, rw_lane, div_fmas, hwreg;
-    uint8_t reads_scc, writes_scc, lanesel, writes_exec, writes_m0, wide_store,
-        addr_cls;                            /* addr_cls: class of the vread
-                           entry that is an address, 255: none */
-    uint8_t mem_bytes, kind, use, smem_data; /* smem_data: the destination is data of a scalar store */
-    uint8_t relidx;                          /* its registers depend on M0 */
-    uint8_t counters;                        /* IsaCounter bits it counts in */
-    uint8_t scope, maybe;                    /* isa/coherence.h */
-    uint16_t wait[ISA_CNT_COUNT];            /* of a wait: what it asks */
-    uint16_t rows;                           /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
-    IsaRdnaKind rk;                          /* mask: the scalar itself */
+    uint8_t kind, use, haz, poison;
+    uint8_t haz_plain; /* gfx9: owed wait states only by rows and scalars with VF_PROD and the like */
+    uint8_t relidx;    /* its registers depend on M0 */
+    uint8_t counters;  /* IsaCounter bits it counts in */
+    uint16_t rows;     /* IsaRdnaRow bits; 0: gfx9, which counts wait states */
+    uint8_t passes, is_dpp, writes_exec, writes_m0, wide_store, hwreg;
+    SimRange vread[6], vwrite[3], sread[6], swrite[4];
+    uint8_t permswap, needs_m0, rw_lane, div_fmas;
+    uint8_t reads_scc, writes_scc, lanesel;
+    uint8_t addr_cls;             /* class of the vread entry that is an address, 255: none */
+    uint8_t mem_bytes, smem_data; /* smem_data: the destination is data of a scalar store */
+    uint8_t scope, maybe;         /* isa/coherence.h */
+    uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
+    IsaRdnaKind rk;               /* mask: the scalar itself */
+    const struct SimOpDesc *desc;
     const void *mfma;
     uint64_t addr_lanes;      /* lanes whose addresses count */
     const struct SimDpp *dpp; /* DPP: where each lane reads */
     SimBody plain_body;       /* MODE_IDX: the body that runs on shifted operands */
+    IsaInst in;
 } SimExt;
 
 struct SimRec { /* 64 bytes */

@@ -39,7 +39,7 @@ signs_are_simple(const SimOpDesc *d)
 {
     uint8_t t = d->t[0];
     bool ok = (t == KT_F32 || t == KT_F16 || t == KT_F64) && d->nsrc >= 1 && d->nsrc <= 3 &&
-              !(d->flags & ~(OPF_TRANS | OPF_FMAC));
+              !(d->flags & ~(uint32_t)(OPF_TRANS | OPF_FMAC | OPF_QUIET));
     for (uint32_t i = 1; i < d->nsrc; i++)
         ok = ok && d->t[i] == t;
     return ok;
