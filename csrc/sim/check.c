@@ -380,6 +380,10 @@ flags_of(const uint8_t *f, const SimRange *g, uint32_t n)
     for (uint32_t i = 0; i < n; i++) { /* both arrays have room behind them */
         const uint8_t *p = f + g[i].start;
         uint32_t k = g[i].n;
+        if (LIKELY(k == 1)) { /* a wide load behind a store of one byte would wait for it */
+            all |= *p;
+            continue;
+        }
         for (; k > 8; k -= 8, p += 8) {
             memcpy(&v, p, 8);
             all |= v;

@@ -485,7 +485,8 @@ note_write(SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g, uint3
         c->vprod[s] = HZ_VALU;
         c->wpc[s] = r->at;
         c->dlen[s] = 0;
-        c->vflag[s] &= (uint8_t)~VF_PROD;
+        if (UNLIKELY(c->vflag[s] & VF_PROD))
+            c->vflag[s] &= (uint8_t)~VF_PROD;
         return;
     }
     fill32(c->vtime + s, n, now);
@@ -512,7 +513,8 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
             for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
                 c->stime[s] = now;
                 c->swpc[s] = pc;
-                c->sflag[s] |= VF_PROD;
+                if (!(c->sflag[s] & VF_PROD))
+                    c->sflag[s] |= VF_PROD;
             }
         if (x->writes_exec) {
             c->exec_valu_time = now;
