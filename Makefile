@@ -1,6 +1,6 @@
 # Everything from a bare Debian 12 or 13: `make demo`, `make test`. See README.md.
 #   make demo [SIZE=1024] [SEED=0]   listing 1 compiled, run on the simulated MI300X, compared with torch (or NumPy)
-#   make test | lint | bench | build | sanitize
+#   make test | lint | bench | build | sanitize | tsan-test
 #   make hosts-test                  Triton, IREE and hip-python, unchanged, on the simulator (a venv of its own)
 #   make core | llvm | sim | tools | testlib       one part of the native build (developers)
 # Variables: PYTHON=python3  TORCH=torch==2.13.0 (another requirement, or none)  LLVM_CONFIG=...  PYTEST_ARGS=...
@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TORCH_STAMP := $(VENV)/.stamp-torch-$(subst /,_,$(subst =,_,$(TORCH)))
 PARTS := core llvm sim tools testlib
 
-.PHONY: all build demo test hosts-test lint format bench sanitize sanitize-test system-packages $(PARTS) clean
+.PHONY: all build demo test hosts-test lint format bench sanitize sanitize-test tsan-test system-packages $(PARTS) clean
 all: build
 
 # ---- set-up: Debian packages, the virtual environment, Python packages ------------------------------------------
@@ -109,5 +109,13 @@ sanitize: $(VENV)/.stamp-pip
 sanitize-test: sanitize
 	@tools/sanitized.sh $(VENV)/bin/pytest -q -n 2 --dist loadfile -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) $(SANITIZE_TESTS)
 
+# Multi-threaded dispatch under ThreadSanitizer (build-tsan/). Simulated device memory is the simulated program's: its
+# accesses are left out (tools/tsan.supp).
+tsan-test: $(VENV)/.stamp-pip
+	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only core,sim
+	@LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" PYTHONPATH=build-tsan PYTHONSAFEPATH=1 \
+	  TSAN_OPTIONS="suppressions=tools/tsan.supp halt_on_error=1 exitcode=66 report_signal_unsafe=0" \
+	  $(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) tests/sim/test_sim_threads.py
+
 clean:
-	rm -rf build build-asan tilelang/*.so tilelang/lib
+	rm -rf build build-asan build-tsan tilelang/*.so tilelang/lib

@@ -144,7 +144,7 @@ class NinjaFile:
     def __init__(self, parts: tuple[str, ...], sanitize: str) -> None:
         self.parts = parts
         self.sanitize = sanitize
-        self.build = ROOT / ("build-asan" if sanitize else "build")
+        self.build = ROOT / ("build-tsan" if sanitize == "thread" else "build-asan" if sanitize else "build")
         self.package = self.build / "tilelang" if sanitize else ROOT / "tilelang"
         self.llvm: Llvm | None = None
         self.lines: list[str] = []

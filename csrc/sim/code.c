@@ -333,10 +333,9 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
             }
         }
     }
-    SimBody body = n.body;
-    n.body = NULL;
-    *r = n;
-    __atomic_store_n(&r->body, body, __ATOMIC_RELEASE);
+    /* other threads look at the body all the time: it is written once, last, and atomically */
+    memcpy((uint8_t *)r + sizeof r->body, (const uint8_t *)&n + sizeof n.body, sizeof n - sizeof n.body);
+    __atomic_store_n(&r->body, n.body, __ATOMIC_RELEASE);
     code_unlock(c);
 }
 
