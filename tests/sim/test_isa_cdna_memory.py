@@ -402,6 +402,7 @@ def test_wave_sync_barrier(arch, threads):
     body += "wait:\n" + load + WAIT + "v_readfirstlane_b32 s23, v4\ns_cmp_eq_u32 s23, 0\ns_cbranch_scc1 wait\nready:\n"
     for turn in range(2):
         body += f"global_atomic_add v1, v8, s[12:13] offset:{8 + 4 * turn}\n" + WAIT
+        body += "s_waitcnt_vscnt null, 0x0\n" if arch == "gfx1100" else ""  # stores have a counter of their own there
         body += "ds_gws_barrier v2 offset:3 gds\n" + WAIT
         body += load.replace("offset:4", f"offset:{8 + 4 * turn}") + WAIT
         body += f"global_atomic_umin v1, v4, s[14:15] offset:{4 * turn}\n" + WAIT
