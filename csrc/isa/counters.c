@@ -26,7 +26,7 @@ family(IsaArch arch)
 const char *
 isa_counter_name(IsaArch arch, IsaCounter c)
 {
-    const char *n = rows[c].name[family(arch)];
+    const char *n = c < ISA_CNT_COUNT ? rows[c].name[family(arch)] : NULL;
     return n ? n : "?";
 }
 

@@ -55,7 +55,9 @@ report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool writ
         snprintf(who, sizeof who, "wave %u", other);
     if (p && p->flying)
         snprintf(why, sizeof why, "still in flight at the barrier between them: no wait on %s covers it",
-                 isa_counter_name(w->code->arch, (IsaCounter)p->counter));
+                 /* without a counter: a load to LDS that was reported already */
+                 isa_counter_name(w->code->arch,
+                                  p->counter < ISA_CNT_COUNT ? (IsaCounter)p->counter : ISA_CNT_VM));
     return sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), byte, other, pc,
                      "LDS byte %u: %s races with a %s by %s (%s)", byte, write ? "write" : "read",
                      other_write ? "write" : "read", who, why);
