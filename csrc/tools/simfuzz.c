@@ -339,6 +339,37 @@ run(Target *t, uint64_t runs, uint64_t seed, const Input *in, uint32_t n)
     return 0;
 }
 
+/* A pack ("FUZZPACK", then inputs with 16-bit lengths) becomes its inputs. false: out of memory. */
+static bool
+add_input(Input **list, uint32_t *n, Input in)
+{
+    bool pack = in.size >= 8 && !memcmp(in.data, "FUZZPACK", 8);
+    for (size_t at = pack ? 8 : 0, size; at < in.size || !pack; at += size) {
+        Input one = in;
+        size = in.size;
+        if (pack) {
+            if (in.size - at < 2)
+                break;
+            size = in.data[at] | (size_t)in.data[at + 1] << 8;
+            at += 2;
+            size = TL_MIN(size, in.size - at);
+            one = (Input){malloc(size + 1), size};
+            if (!one.data)
+                return false;
+            memcpy(one.data, in.data + at, size);
+        }
+        Input *more = realloc(*list, (*n + 1) * sizeof *more);
+        if (!more)
+            return false;
+        *list = more;
+        more[(*n)++] = one;
+        if (!pack)
+            return true;
+    }
+    free(in.data);
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -347,14 +378,16 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: simfuzz decode|verify|load|exec RUNS SEED FILE...\n");
         return 2;
     }
-    uint32_t n = (uint32_t)argc - 4;
-    Input *in = calloc(n, sizeof *in);
-    int rc = in ? 0 : 1;
-    for (uint32_t i = 0; i < n && !rc; i++)
-        if (!read_input(argv[4 + i], &in[i])) {
-            fprintf(stderr, "simfuzz: cannot read %s\n", argv[4 + i]);
+    uint32_t n = 0;
+    Input *in = NULL;
+    int rc = 0;
+    for (int i = 4; i < argc && !rc; i++) {
+        Input file;
+        if (!read_input(argv[i], &file) || !add_input(&in, &n, file)) {
+            fprintf(stderr, "simfuzz: cannot read %s\n", argv[i]);
             rc = 1;
         }
+    }
     if (!rc)
         rc = run(t, strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0), in, n);
     for (uint32_t i = 0; in && i < n; i++)
