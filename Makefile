@@ -112,7 +112,7 @@ sanitize-test: sanitize
 # Multi-threaded dispatch under ThreadSanitizer (build-tsan/). Simulated device memory is the simulated program's: its
 # accesses are left out (tools/tsan.supp).
 tsan-test: $(VENV)/.stamp-pip
-	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only core,sim
+	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only sim
 	@LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" PYTHONPATH=build-tsan PYTHONSAFEPATH=1 \
 	  TSAN_OPTIONS="suppressions=tools/tsan.supp halt_on_error=1 exitcode=66 report_signal_unsafe=0" \
 	  $(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) tests/sim/test_sim_threads.py
