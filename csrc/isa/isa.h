@@ -200,5 +200,7 @@ bool isa_decode(IsaArch arch, bool wave64, const uint8_t *code, size_t avail, Is
 /* Prints in the assembler's own syntax (what llvm-mc --disassemble prints), without a leading tab. Branch
  * targets print as the raw immediate. */
 void isa_print(IsaArch arch, bool wave64, const IsaInst *inst, TlText *out);
+/* What stands for an encoding that isa_decode refused: ".long 0x12345678 (why)". */
+void isa_print_unknown(const uint8_t *code, uint64_t avail, const char *why, TlText *out);
 
 #endif

@@ -601,3 +601,11 @@ isa_print(IsaArch arch, bool wave64, const IsaInst *in, TlText *out)
     print_operands(&p, 0, in->nopnds);
     print_modifiers(&p);
 }
+
+void
+isa_print_unknown(const uint8_t *code, uint64_t avail, const char *why, TlText *out)
+{
+    if (avail >= 4)
+        tl_text_printf(out, ".long 0x%02x%02x%02x%02x ", code[3], code[2], code[1], code[0]);
+    tl_text_printf(out, "(%s)", why);
+}

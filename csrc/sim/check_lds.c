@@ -58,7 +58,7 @@ report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool writ
                  /* without a counter: a load to LDS that was reported already */
                  isa_counter_name(w->code->arch,
                                   p->counter < ISA_CNT_COUNT ? (IsaCounter)p->counter : ISA_CNT_VM));
-    return sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), byte, other, pc,
+    return sim_fault(w, r, SIM_CHECK_RACE, false, UINT64_C(1) << (lane & 63), sim_at(byte), other, pc,
                      "LDS byte %u: %s races with a %s by %s (%s)", byte, write ? "write" : "read",
                      other_write ? "write" : "read", who, why);
 }
@@ -239,7 +239,7 @@ check_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint
                     continue;
                 p->counter = ISA_CNT_COUNT;
                 return sim_fault(
-                    w, r, SIM_CHECK_WAIT, false, UINT64_C(1) << l, a, UINT32_MAX,
+                    w, r, SIM_CHECK_WAIT, false, UINT64_C(1) << l, sim_at(a), UINT32_MAX,
                     w->code->base + (uint64_t)p->pc * 4,
                     "LDS byte %u is used while the load straight to it is not complete (no wait on vmcnt "
                     "covers it)",

@@ -254,7 +254,12 @@ const SimRec *
 sim_fault_illegal(SimWave *w, const SimRec *r, const char *why)
 {
     char text[160] = "";
-    if (r->ext && r->ext->in.size) {
+    uint64_t off = (uint64_t)r->at * 4;
+    if (r->ext && !r->ext->in.size && off + 4 <= w->code->size) { /* not decoded */
+        uint32_t word;
+        memcpy(&word, (const void *)(uintptr_t)(w->code->base + off), 4);
+        snprintf(text, sizeof text, ".long 0x%08x", word);
+    } else if (r->ext && r->ext->in.size) {
         TlArena a;
         TlText t;
         tl_arena_init(&a, NULL);

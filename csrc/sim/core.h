@@ -549,6 +549,12 @@ src_row(SimWave *w, SimSrc s, uint32_t *tmp)
 /* Reports; returns true when the wave may go on. A false return has set w->stop. */
 bool sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lanes, uint64_t addr,
                uint32_t other_wave, uint64_t other_pc, const char *fmt, ...) TL_PRINTF(9, 10);
+/* What to give as `addr` where 0 may be an address. */
+static inline uint64_t
+sim_at(uint64_t addr)
+{
+    return addr ? addr : SIM_AT_ZERO;
+}
 const SimRec *sim_fault_illegal(SimWave *w, const SimRec *r, const char *why);
 /* "4 bytes after the end of ...": where an address is. */
 void sim_describe(SimWave *w, uint64_t addr, uint32_t n, char *text, size_t cap);

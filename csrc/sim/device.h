@@ -29,8 +29,10 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     uint32_t line, other_line; /* 0 = unknown */
     uint64_t lanes, count;     /* lane mask (0: the whole wave); how often it occurred */
     int64_t pc, other_pc;      /* bytes from the kernel's entry; other_pc INT64_MIN = none */
-    uint64_t address;
+    uint64_t address;          /* global address, or offset in LDS or scratch */
+    uint32_t has_address;
     char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
+    char buffer[256]; /* where a global address is; "" = none */
 } SimReport;
 
 enum { SIM_MAX_REPORTS = 64, SIM_HEAP_BYTES = 1 << 30 /* at first; taken from the host only when used */ };

@@ -50,7 +50,7 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
         uint32_t l = (uint32_t)__builtin_ctzll(out ? out : odd);
         if (out)
             *go = sim_fault(
-                w, r, SIM_CHECK_BOUNDS, false, out, va[l] + off, UINT32_MAX, 0,
+                w, r, SIM_CHECK_BOUNDS, false, out, sim_at(va[l] + off), UINT32_MAX, 0,
                 "LDS access of %u bytes at byte %u is outside the %u bytes of the workgroup (lane %u)", n,
                 va[l] + off, size, l);
         else
@@ -306,7 +306,7 @@ body_append(SimWave *w, const SimRec *r)
         addr[l] = at;
     if ((uint64_t)at + 4 > w->g->lds_bytes) {
         if (checking(w, SIM_CHECK_BOUNDS) &&
-            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, at, UINT32_MAX, 0,
+            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, sim_at(at), UINT32_MAX, 0,
                        "LDS counter at byte %u is outside the %u bytes of the workgroup", at,
                        w->g->lds_bytes))
             return NULL;
@@ -342,7 +342,7 @@ body_direct(SimWave *w, const SimRec *r)
         addr[l] = at;
     if ((uint64_t)at + n > w->g->lds_bytes) {
         if (checking(w, SIM_CHECK_BOUNDS) &&
-            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, at, UINT32_MAX, 0,
+            !sim_fault(w, r, SIM_CHECK_BOUNDS, false, exec, sim_at(at), UINT32_MAX, 0,
                        "LDS access of %u bytes at byte %u is outside the %u bytes of the workgroup", n, at,
                        w->g->lds_bytes))
             return NULL;

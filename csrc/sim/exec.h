@@ -35,6 +35,7 @@ typedef enum SimCheck { /* bit numbers of SimLaunchInfo.checks; those after SIM_
 uint32_t sim_checks_available(void);    /* bit mask of the checks that are implemented */
 const char *sim_check_name(SimCheck c); /* "bounds", ... */
 
+#define SIM_AT_ZERO UINT64_MAX
 typedef struct SimFault {
     SimCheck check;
     char message[400];
@@ -42,7 +43,7 @@ typedef struct SimFault {
     uint32_t wave;       /* index in the workgroup */
     uint64_t lanes;      /* lanes at fault; 0 = the whole wave */
     uint64_t pc;         /* host address of the instruction */
-    uint64_t address;    /* global address or LDS/scratch byte offset; 0 = none */
+    uint64_t address;    /* global address or LDS/scratch byte offset; 0 = none, SIM_AT_ZERO = 0 */
     uint64_t other_pc;   /* the other party's instruction, 0 = unknown or none */
     uint32_t other_wave; /* UINT32_MAX = none */
     bool fatal;          /* the group cannot go on */
@@ -160,8 +161,9 @@ typedef struct SimWaveState {
 } SimWaveState;
 enum { SIM_MODE_DEFAULT = 0x3f0 };
 
-/* Runs `size` bytes of code from its start until it runs off the end, s_endpgm, or `max_instructions`. Memory
- * accesses go through port (NULL: any access is a fault). Returns false with *fault filled on a fault. */
+/* Runs `size` bytes of code from its start until it runs off the end or s_endpgm; after `max_instructions` it
+ * is a hang. Memory accesses go through port (NULL: any access is a fault). Returns false with *fault filled
+ * on a fault. */
 bool sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint64_t max_instructions,
                     SimMemPort *port, SimWaveState *state, SimFault *fault);
 uint64_t sim_wave_state_size(void); /* sizeof(SimWaveState), for foreign callers */

@@ -258,6 +258,25 @@ BODY(subvector_end)
     return JUMP(r);
 }
 
+static const SimBody jumps[] = {
+    f_branch, f_scc0, f_scc1, f_vccz, f_vccnz, f_execz, f_execnz, f_call, f_subvector_begin, f_subvector_end};
+
+static bool
+is_jump(SimBody b)
+{
+    for (uint32_t i = 0; i < TL_COUNT(jumps); i++)
+        if (jumps[i] == b)
+            return true;
+    return false;
+}
+
+/* A jump (number aux in the table) whose target is no code: only taking it is a fault. */
+BODY(wild)
+{
+    const SimRec *next = jumps[r->aux](w, r); /* imm is 0 here: r is the target */
+    return next == r ? sim_fault_illegal(w, r, "the target is outside the code") : next;
+}
+
 /* ---- ends and halts ---- */
 
 BODY(setkill)
@@ -407,12 +426,15 @@ sim_build_flow(SimBuild *b)
                   : j == f_movreld32 ? f_rdna_movreld32
                   : j == f_movreld64 ? f_rdna_movreld64
                                      : j;
-    if (j == f_branch || j == f_scc0 || j == f_scc1 || j == f_vccz || j == f_vccnz || j == f_execz ||
-        j == f_execnz || j == f_call || j == f_subvector_begin || j == f_subvector_end) {
+    if (is_jump(j)) {
         r->imm = 1 + (int16_t)r->imm;
         int64_t at = (b->index + (int64_t)r->imm);
-        if (at < 0 || at >= (int64_t)b->code->nrec)
-            return false;
+        if (at < 0 || at >= (int64_t)b->code->nrec) {
+            while (jumps[r->aux] != j)
+                r->aux++;
+            r->imm = 0;
+            r->body = f_wild;
+        }
     }
     return true;
 }

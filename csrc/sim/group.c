@@ -718,6 +718,9 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         }
         if (!ok)
             fault->check = SIM_FAULT_OOM;
+        if (ok && w->recs && w->stop == ST_RUN && !g.ended)
+            sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0,
+                      "%llu instructions without an end", (unsigned long long)most);
         ok = ok && (w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP);
         memcpy(state->s, w->s, sizeof state->s);
         memcpy(state->v, w->v, wave_reg_bytes());

@@ -81,10 +81,14 @@ put_report(TlText *t, const SimReport *r)
             tl_text_printf(t, "%s%u", n++ ? ", " : "", i);
     tl_text_printf(t, "], \"pc\": %" PRId64, r->pc);
     put_field(t, "text", r->text);
-    if (r->address)
+    if (r->has_address)
         tl_text_printf(t, ", \"address\": %" PRIu64, r->address);
     else
         tl_text_puts(t, ", \"address\": null");
+    if (r->buffer[0])
+        put_field(t, "buffer", r->buffer);
+    else
+        tl_text_puts(t, ", \"buffer\": null");
     if (r->other_pc != INT64_MIN)
         tl_text_printf(t, ", \"other_pc\": %" PRId64, r->other_pc);
     else

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/device.h"
 
@@ -18,7 +19,10 @@ struct SimReporter {
     uint64_t total;
 };
 
-enum { STOP_AFTER = 4096 }; /* occurrences of known faults before the launch is given up */
+enum {
+    STOP_AFTER = 4096, /* occurrences of known faults before the launch is given up */
+    LOWEST = 1 << 24   /* device addresses are above */
+};
 
 SimReporter *
 sim_reporter_new(SimDevice *d, const SimKernel *k)
@@ -76,7 +80,7 @@ put_text(SimImage *im, bool wave64, uint64_t pc, char *to, size_t size)
     if (isa_decode(im->arch, wave64, (const uint8_t *)pc, im->code_hi - pc, &inst, &why))
         isa_print(im->arch, wave64, &inst, &t);
     else
-        tl_text_printf(&t, "(%s)", why);
+        isa_print_unknown((const uint8_t *)pc, im->code_hi - pc, why, &t);
     if (!t.failed && t.data)
         snprintf(to, size, "%s", t.data);
     tl_arena_free(&a);
@@ -90,6 +94,23 @@ put_line(SimImage *im, uint64_t pc, char *file, size_t size, uint32_t *line)
     *line = 0;
     if (sim_image_line(im, pc, &name, line))
         snprintf(file, size, "%s", name);
+}
+
+/* Where a global address is, in words; offsets in LDS and scratch are below anything that can be mapped. */
+static void
+put_buffer(SimMemPort *port, uint64_t addr, char *to, size_t size)
+{
+    TlArena a;
+    TlText t;
+    *to = 0;
+    if (addr < LOWEST)
+        return;
+    tl_arena_init(&a, NULL);
+    tl_text_init(&t, &a);
+    sim_mem_describe(port, addr, 1, &t);
+    if (!t.failed && t.data)
+        snprintf(to, size, "%s", t.data);
+    tl_arena_free(&a);
 }
 
 static void
@@ -106,7 +127,8 @@ make_report(const SimReporter *r, uint32_t i, SimReport *out)
     out->count = r->counts[i];
     out->pc = (int64_t)(f->pc - r->kernel->entry);
     out->other_pc = f->other_pc ? (int64_t)(f->other_pc - r->kernel->entry) : INT64_MIN;
-    out->address = f->address;
+    out->has_address = f->address != 0;
+    out->address = f->address == SIM_AT_ZERO ? 0 : f->address;
     snprintf(out->message, sizeof out->message, "%s", f->message);
     snprintf(out->kernel, sizeof out->kernel, "%s", r->kernel->name);
     put_text(im, r->kernel->wave64, f->pc, out->text, sizeof out->text);
@@ -120,9 +142,17 @@ make_report(const SimReporter *r, uint32_t i, SimReport *out)
 void
 sim_reporter_finish(SimReporter *r)
 {
+    SimMemPort port;
+    bool open = r->n && sim_port_open(&port, r->dev->mem, false);
     r->dev->nreports = r->n;
-    for (uint32_t i = 0; i < r->n; i++)
-        make_report(r, i, &r->dev->reports[i]);
+    for (uint32_t i = 0; i < r->n; i++) {
+        SimReport *to = &r->dev->reports[i];
+        make_report(r, i, to);
+        if (open)
+            put_buffer(&port, to->address, to->buffer, sizeof to->buffer);
+    }
+    if (open)
+        sim_port_close(&port);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -135,6 +165,8 @@ sim_report_print(const SimReport *r, TlText *out)
                    r->wave);
     if (r->lanes)
         tl_text_printf(out, ", lanes 0x%" PRIx64, r->lanes);
+    if (r->buffer[0] && !strstr(r->message, r->buffer))
+        tl_text_printf(out, "\n  address 0x%" PRIx64 ": %s", r->address, r->buffer);
     tl_text_printf(out, "\n  at +0x%" PRIx64 ": %s", (uint64_t)r->pc, r->text);
     if (r->file[0])
         tl_text_printf(out, "  (%s:%u)", r->file, r->line);

@@ -36,8 +36,8 @@ smem_target(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, bool *stop)
     if (UNLIKELY(!writable || (bounds && !sim_extent_holds(x, addr, n)))) {
         char text[160];
         sim_describe(w, addr, n, text, sizeof text);
-        *stop = !sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, 0, addr, UINT32_MAX,
-                           0, "scalar write of %u bytes %s", n, text);
+        *stop = !sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, 0, sim_at(addr),
+                           UINT32_MAX, 0, "scalar write of %u bytes %s", n, text);
         return writable && !*stop ? x : NULL;
     }
     return x;

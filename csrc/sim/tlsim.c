@@ -272,7 +272,7 @@ tlsim_disassemble(SimKernel *k, int64_t pc, char *text, size_t text_n, char *mne
     if (*known)
         isa_print(im->arch, k->wave64, &inst, &t);
     else
-        tl_text_printf(&t, "(%s)", why);
+        isa_print_unknown((const uint8_t *)at, im->code_hi - at, why, &t);
     snprintf(text, text_n, "%s", t.data && !t.failed ? t.data : "");
     const IsaOpInfo *info = *known ? isa_op_info(inst.op) : NULL;
     snprintf(mnemonic, mn_n, "%s", info ? info->name : "");
@@ -367,6 +367,28 @@ tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t si
         return false;
     }
     return sim_exec_bytes(a, wave64, code, size, max_instructions, NULL, state, fault);
+}
+
+void
+tlsim_inst_text(const char *arch, bool wave64, const uint8_t *code, uint64_t size, char *text, size_t n)
+{
+    IsaArch a;
+    IsaInst inst;
+    TlArena arena;
+    TlText t;
+    const char *why = "";
+    *text = 0;
+    if (!isa_arch_by_name(arch, &a))
+        return;
+    tl_arena_init(&arena, NULL);
+    tl_text_init(&t, &arena);
+    if (isa_decode(a, wave64, code, size, &inst, &why))
+        isa_print(a, wave64, &inst, &t);
+    else
+        isa_print_unknown(code, size, why, &t);
+    if (!t.failed && t.data)
+        snprintf(text, n, "%s", t.data);
+    tl_arena_free(&arena);
 }
 
 uint64_t

@@ -78,6 +78,9 @@ TL_API uint64_t tlsim_report_text(SimDevice *dev, uint32_t i, char *out,
 
 TL_API bool tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t size,
                              uint64_t max_instructions, SimWaveState *state, SimFault *fault);
+/* Text of the instruction at code[0..size); "" for an architecture that does not exist. */
+TL_API void tlsim_inst_text(const char *arch, bool wave64, const uint8_t *code, uint64_t size, char *text,
+                            size_t n);
 TL_API uint64_t tlsim_wave_state_size(void);
 
 /* hip_state.c: the calling thread's current HIP device; NULL: none */

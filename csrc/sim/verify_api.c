@@ -228,7 +228,10 @@ check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, 
     if (!isa_code_decode(&c, &v->arena, v->im->arch, wave64, (const uint8_t *)entry, size, &why, &bad)) {
         if (!strcmp(why, "out of memory"))
             return false;
-        finding_at(v, "illegal", UINT32_MAX, "+0x%x: %s", bad, why);
+        TlText t;
+        tl_text_init(&t, &v->arena);
+        isa_print_unknown((const uint8_t *)entry + bad, size - bad, why, &t);
+        finding_at(v, "illegal", UINT32_MAX, "+0x%x: %s", bad, t.failed ? why : t.data);
         return true;
     }
     if (!isa_check(&c, ISA_CHECK_ALL | ISA_CHECK_EXEC, &faults))

@@ -190,8 +190,8 @@ report_lanes(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t bad, uint32
     bool bounds = checking(w, SIM_CHECK_BOUNDS);
     if (!bounds && !unmapped)
         return true;
-    return sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, bad, v->va[l], UINT32_MAX,
-                     0, "%s of %u bytes %s (lane %u)", write ? "write" : "read", n, text, l);
+    return sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, bad, sim_at(v->va[l]),
+                     UINT32_MAX, 0, "%s of %u bytes %s (lane %u)", write ? "write" : "read", n, text, l);
 }
 
 /* Checks the global lanes and sets their pointers; false = stop. */
@@ -267,7 +267,7 @@ local_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n,
     if (!bad || !checking(w, SIM_CHECK_BOUNDS))
         return true;
     uint32_t l = (uint32_t)__builtin_ctzll(bad);
-    return sim_fault(w, r, SIM_CHECK_BOUNDS, false, bad, (uint32_t)v->va[l], UINT32_MAX, 0,
+    return sim_fault(w, r, SIM_CHECK_BOUNDS, false, bad, sim_at((uint32_t)v->va[l]), UINT32_MAX, 0,
                      "%s %s of %u bytes at byte %u is outside the %llu bytes %s (lane %u)",
                      scratch ? "scratch" : "LDS", write ? "write" : "read", n, (uint32_t)v->va[l],
                      (unsigned long long)size, scratch ? "of a lane" : "of the workgroup", l);
@@ -516,7 +516,7 @@ body_load_lds(SimWave *w, const SimRec *r)
     }
     out &= v.exec;
     if (out && checking(w, SIM_CHECK_BOUNDS) &&
-        !sim_fault(w, r, SIM_CHECK_BOUNDS, false, out, addr[__builtin_ctzll(out)], UINT32_MAX, 0,
+        !sim_fault(w, r, SIM_CHECK_BOUNDS, false, out, sim_at(addr[__builtin_ctzll(out)]), UINT32_MAX, 0,
                    "load to LDS writes byte %u, outside the %u bytes of the workgroup",
                    addr[__builtin_ctzll(out)], w->g->lds_bytes))
         return NULL;

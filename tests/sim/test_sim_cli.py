@@ -40,6 +40,15 @@ def test_run_and_save(file, tmp_path, capsys):
     assert "22 instructions" in out and "v_add_u32" in out and "512 by 4-byte accesses" in out
 
 
+@pytest.mark.parametrize("ending", ["", ".npy"])
+def test_save_several(file, tmp_path, ending):
+    """Each output has a file of its own, whatever the name given."""
+    args = [file, "--grid", "2", "--block", "64", "--arg", "inout:i32:128:arange", "--arg", "out:i32:128"]
+    assert cli.main([*args, "--arg", "i32:1", "--save", str(tmp_path / "o") + ending]) == 0
+    for i in range(2):
+        assert (np.load(tmp_path / f"o.{i}.npy") == np.arange(128) + i).all()
+
+
 def test_fault(file, capsys):
     args = ["--grid", "3", "--block", "64", "--arg", "in:i32:128:ones", "--arg", "out:i32:128", "--arg", "i32:1"]
     assert cli.main([file, *args]) == 1
@@ -54,6 +63,8 @@ def test_fault(file, capsys):
         (["--grid", "1", "--block", "64", "--arg", "in:x:4"], "in:f16:64x64"),
         (["--grid", "1", "--block", "64", "--arg", "in:i32:4:nope"], "unknown contents"),
         (["--grid", "1", "--block", "64"], "takes 3 arguments"),
+        (["--grid", "1", "--block", "64", "--arg", "in:i32:99999999999999"], "cannot allocate"),
+        (["--grid", "1", "--block", "64", "--arg", "in:i32:4294967296x4294967296"], "cannot allocate"),
         (["--kernel", "zzz", "--disasm"], "there is no kernel zzz; there are: k"),
         (["--check", "bogus", "--list"], "'bogus' does not exist"),
         (["--arch", "gfx000", "--list"], "gfx000"),

@@ -79,3 +79,71 @@ def test_lanes_that_are_given():
 def test_checks_that_are_not(checks):
     with pytest.raises(ValueError, match="does not exist for bare instructions; there are: none, all, init, wait, haz"):
         sim.execute("gfx942", code("s_nop 0"), {}, checks=checks)
+
+
+@pytest.mark.parametrize("arch, wave", [("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1100", 32),
+                                        ("gfx1100", 64), ("gfx1201", 32), ("gfx1201", 64)])  # fmt: skip
+def test_mode_after(arch, wave):
+    """The result has MODE as the program left it, and is a state to go on with."""
+    name = "WAVE_MODE" if arch == "gfx1201" else "MODE"
+    flush = code(f"s_setreg_imm32_b32 hwreg(HW_REG_{name}, 4, 2), 0", arch)
+    add = code("v_add_f32 v3, v1, v2", arch)
+    state = {"wave": wave, "v": {"1": "00000003" * wave, "2": "00000004" * wave, "3": "11111111" * wave}}
+    assert sim.execute(arch, add, state)["mode"] is None
+    got = sim.execute(arch, flush, state)
+    assert got["mode"] == {"fp32_denorm": 0}
+    assert sim.execute(arch, add, got)["v"]["3"] == "00000000" * wave
+    assert sim.execute(arch, add, state)["v"]["3"] == "00000007" * wave
+    back = code(f"s_setreg_imm32_b32 hwreg(HW_REG_{name}, 4, 2), 3", arch)
+    assert sim.execute(arch, back, got)["mode"] == {"fp32_denorm": 3}
+
+
+@pytest.mark.parametrize("checks", ["none", "all"])
+def test_no_end_and_wild_jumps(checks):
+    """A loop without an end and jumps out of the code are faults that say so; a jump that is not taken is none."""
+    with pytest.raises(sim.SimulatorFault) as e:
+        sim.execute("gfx942", code("s_nop 0\n s_branch -1"), {}, checks=checks)
+    r = e.value.reports[0]
+    assert (r.check, r.pc, r.text) == ("hang", 4, "s_branch 65535") and "without an end" in r.message
+    for jump in ("s_branch -32768", "s_cbranch_scc1 32767", "s_cbranch_execnz 2", "s_call_b64 s[4:5], 100"):
+        with pytest.raises(sim.SimulatorFault, match="the target is outside the code: " + jump[:8]) as e:
+            sim.execute("gfx942", code(jump), {"scc": 1}, checks=checks)
+        assert e.value.reports[0].check == "illegal"
+    sim.execute("gfx942", code("s_cbranch_scc1 32767\n s_branch 0"), {"scc": 0}, checks=checks)
+
+
+def test_reports_name_instructions():
+    """Texts of both instructions; an unknown encoding by its dword; addresses of 0."""
+    with pytest.raises(sim.SimulatorFault) as e:
+        sim.execute("gfx942", code("ds_read_b32 v5, v2\n v_add_u32 v6, v5, v1"), STATE, checks="wait")
+    r = e.value.reports[0]
+    assert (r.text, r.other_text) == ("v_add_u32_e32 v6, v5, v1", "ds_read_b32 v5, v2") and r.message in str(r)
+    with pytest.raises(sim.SimulatorFault, match="reserved encoding family: .long 0xfffffff3"):
+        sim.execute("gfx942", bytes.fromhex("f3ffffff"), {})
+    with pytest.raises(sim.SimulatorFault) as e:
+        sim.execute("gfx942", code("ds_read_b32 v5, v2"), STATE | {"lds": ""})
+    assert e.value.reports[0].address == 0
+
+
+@pytest.mark.parametrize(
+    "arch, text, state",
+    [
+        ("gfx942", b"\0\0\x80", {}),
+        ("gfx9999", b"\0\0\x80\xbf", {}),
+        ("gfx942", b"\0\0\x80\xbf", {"wave": 32}),
+        ("gfx942", b"\0\0\x80\xbf", {"s": {"128": "0"}}),
+        ("gfx942", b"\0\0\x80\xbf", {"s": {"-1": "0"}}),
+        ("gfx942", b"\0\0\x80\xbf", {"s": {"1": "100000000"}}),
+        ("gfx942", b"\0\0\x80\xbf", {"v": {"512": "0" * 8}}),
+        ("gfx942", b"\0\0\x80\xbf", {"v": {"1": "0" * 7}}),
+        ("gfx1100", b"\0\0\x80\xbf", {"wave": 32, "v": {"1": "0" * 8 * 33}}),
+        ("gfx942", b"\0\0\x80\xbf", {"exec": "1" + "0" * 16}),
+        ("gfx942", b"\0\0\x80\xbf", {"m0": "-1"}),
+        ("gfx942", b"\0\0\x80\xbf", {"scc": 2}),
+        ("gfx942", b"\0\0\x80\xbf", {"mode": {"fp32_rnd": 1}}),
+        ("gfx942", b"\0\0\x80\xbf", {"mode": {"ieee": 2}}),
+    ],
+)
+def test_states_that_are_not(arch, text, state):
+    with pytest.raises(ValueError):
+        sim.execute(arch, text, state)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import sys
@@ -262,7 +263,7 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
             size = explicit[len(args)].size if len(args) < len(explicit) else 0
             args.append(shape if role == "null" else padded(shape, size))
             continue
-        mem = dev.empty(int(np.prod(shape)) * np.dtype(DTYPES[name]).itemsize)
+        mem = dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize)
         data = fill(kind, shape, name)
         if data is not None:
             mem.write(data)
@@ -301,7 +302,8 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
     for i, (mem, name, shape) in enumerate(outs):
         a = mem.numpy(DTYPES[name], shape)
         if opt.save:
-            path = opt.save if len(outs) == 1 else opt.save.replace(".npy", f".{i}.npy")
+            base = opt.save.removesuffix(".npy")
+            path = f"{base}.npy" if len(outs) == 1 else f"{base}.{i}.npy"
             np.save(path, a)
             print(f"saved {name}{list(shape)} to {path}")
         else:
@@ -377,7 +379,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (OSError, ValueError, TypeError, NotImplementedError) as e:
+    except (OSError, ValueError, TypeError, NotImplementedError, MemoryError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 2
 

@@ -24,7 +24,8 @@ _OK, _FAULTED, _BAD_CONFIG, _NO_RESIDENCY, _NO_MEMORY, _UNSUPPORTED, _CANCELLED 
 @dataclass(frozen=True)
 class Report:
     """One fault. ``pc`` and ``other_pc`` are bytes from the kernel's first instruction; ``address`` is a global
-    address, an offset in LDS or scratch, or None; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is
+    address, an offset in LDS or scratch, or None; ``buffer`` says where a global address is ("at offset 8 of hipMalloc
+    'x' ...") and is None for others; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is
     "file:line"."""
 
     check: str
@@ -41,6 +42,7 @@ class Report:
     other_wave: int | None = None
     other_text: str | None = None
     other_line: str | None = None
+    buffer: str | None = None
     count: int = 1
     details: str = field(default="", repr=False)
 
@@ -306,12 +308,13 @@ def _report(r: nat.Report, details: str) -> Report:
         lanes=tuple(i for i in range(64) if r.lanes >> i & 1),
         pc=r.pc,
         text=r.text.decode(errors="replace"),
-        address=r.address or None,
+        address=r.address if r.has_address else None,
         other_pc=None if r.other_pc == nat.NO_PC else r.other_pc,
         line=_line(r.file, r.line),
         other_wave=None if r.other_wave == 0xFFFFFFFF else r.other_wave,
         other_text=r.other_text.decode(errors="replace") or None,
         other_line=_line(r.other_file, r.other_line),
+        buffer=r.buffer.decode(errors="replace") or None,
         count=r.count,
         details=details,
     )

@@ -18,21 +18,49 @@ _NAMED = (106, 107, 124, 125, 126, 127)
 _CHECKS = ("init", "wait", "hazard")
 
 
+_MODE = {
+    "fp32_round": (0, 2),
+    "fp16_64_round": (2, 2),
+    "fp32_denorm": (4, 2),
+    "fp16_64_denorm": (6, 2),
+    "dx10_clamp": (8, 1),
+    "ieee": (9, 1),
+    "fp16_ovfl": (23, 1),
+}
+"""Fields of MODE: lowest bit, bits."""
+_MOST = 1 << 26
+"""Instructions that may run."""
+
+
 def _mode(fields: dict[str, int] | None) -> int:
+    """MODE with these fields, the others as usual."""
     mode = _MODE_DEFAULT
-    for name, (shift, width) in {
-        "fp32_round": (0, 2),
-        "fp16_64_round": (2, 2),
-        "fp32_denorm": (4, 2),
-        "fp16_64_denorm": (6, 2),
-        "dx10_clamp": (8, 1),
-        "ieee": (9, 1),
-        "fp16_ovfl": (23, 1),
-    }.items():
-        if fields and name in fields:
-            mask = ((1 << width) - 1) << shift
-            mode = mode & ~mask | (int(fields[name]) << shift & mask)
+    for name, value in (fields or {}).items():
+        if name not in _MODE:
+            raise ValueError(f"mode has no field {name!r}; there are: {', '.join(_MODE)}")
+        shift, width = _MODE[name]
+        mask = ((1 << width) - 1) << shift
+        if not 0 <= int(value) <= mask >> shift:
+            raise ValueError(f"mode: {name} must be 0 to {mask >> shift}, not {value}")
+        mode = mode & ~mask | int(value) << shift
     return mode
+
+
+def _mode_after(mode: int, given: dict[str, int] | None) -> dict[str, int] | None:
+    """The fields given and those that are not as usual; None when there are none and none was given."""
+    out = {}
+    for name, (shift, width) in _MODE.items():
+        value = mode >> shift & ((1 << width) - 1)
+        if name in (given or {}) or value != _MODE_DEFAULT >> shift & ((1 << width) - 1):
+            out[name] = value
+    return out if out or given is not None else None
+
+
+def _hex(state: dict[str, Any], key: str, digits: int, default: str) -> int:
+    value = int(state.get(key, default), 16)
+    if not 0 <= value < 1 << 4 * digits:
+        raise ValueError(f"{key} has at most {digits} hex digits, not {state[key]!r}")
+    return value
 
 
 def execute(
@@ -51,22 +79,33 @@ def execute(
     hex}; a vector register has 8 digits a lane, lane 0 first; "a0", ... are accumulation registers), ``lds`` (hex
     bytes), ``mode`` ({field: value}). In a wave of 32 lanes vcc_hi is s107, an ordinary register, and ``exec`` of the
     result has 16 digits where exec_hi is not 0. The result has the same keys; ``s`` and ``v`` hold all registers given
-    and all that changed. mfma="hw": matrix and dot instructions sum as the chip does. ``delivery="late"``: what memory
-    instructions do happens as late as the waits in ``code`` allow (all of it by the end), or earlier where ``seed``
-    says. ``checks``: "none", or names of init, wait and hazard, or "all" of these: registers, vcc, scc and m0
-    that ``state`` names are defined, others are not; exec and LDS always are. Raises SimulatorFault for an instruction
-    that cannot run and for the first thing that a check finds (its report has ``pc`` and ``other_pc`` in bytes from
-    the start of ``code``), ValueError for other checks (one wave races with nobody)."""
+    and all that changed, ``mode`` the fields given and those that are not as usual (None: neither). mfma="hw": matrix
+    and dot instructions sum as the chip does. ``delivery="late"``: what memory instructions do happens as late as the
+    waits in ``code`` allow (all of it by the end), or earlier where ``seed`` says. ``checks``: "none", or names of
+    init, wait and hazard, or "all" of these: registers, vcc, scc and m0 that ``state`` names are defined, others are
+    not; exec and LDS always are. Raises SimulatorFault for an instruction that cannot run, for 2**26 instructions
+    without an end, and for the first thing that a check finds (its report has ``pc`` and ``other_pc`` in bytes from the
+    start of ``code``), ValueError for other checks (one wave races with nobody), a chip or a wave size that does not
+    exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
     mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
     if wave not in (32, 64):
         raise ValueError(f"wave must be 32 or 64, not {wave}")
+    if not lib.tlsim_arch_available(arch.encode()):
+        raise ValueError(f"unknown architecture {arch!r}")
+    if wave == 32 and "gfx9" in arch:
+        raise ValueError(f"waves of {arch} have 64 lanes")
+    code = bytes(code)
+    if len(code) % 4:
+        raise ValueError(f"code of {len(code)} bytes is no whole number of dwords")
     st = nat.WaveState()
-    st.exec = int(state.get("exec", "f" * (wave // 4)), 16)
-    st.vcc = int(state.get("vcc", "0"), 16)
+    st.exec = _hex(state, "exec", 16, "f" * (wave // 4))
+    st.vcc = _hex(state, "vcc", wave // 4, "0")
     st.scc = int(state.get("scc", 0))
-    st.m0 = int(state.get("m0", "0"), 16)
+    if st.scc > 1:
+        raise ValueError(f"scc must be 0 or 1, not {state['scc']}")
+    st.m0 = _hex(state, "m0", 8, "0")
     st.mode = _mode(state.get("mode"))
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
@@ -75,12 +114,15 @@ def execute(
         raise ValueError('delivery="late" runs without checks')
     st.scc_given = "scc" in state
     given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
-    for i in [*map(int, state.get("s", {})), *given]:
+    for num in state.get("s", {}):
+        st.s[_sgpr(num)] = _hex(state["s"], num, 8, "0")
+        given.append(int(num))
+    for i in given:
         st.s_given[i // 64] |= 1 << i % 64
-    for num, value in state.get("s", {}).items():
-        st.s[int(num)] = int(value, 16)
     for num, value in state.get("v", {}).items():
         row = st.v[_vgpr(num)]
+        if len(value) % 8 or len(value) > 8 * wave:
+            raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)}")
         for lane in range(len(value) // 8):
             row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
         st.v_given[_vgpr(num)] = (1 << len(value) // 8) - 1
@@ -91,9 +133,18 @@ def execute(
     before_s, before_v = bytes(st.s), bytes(st.v)
     fault = nat.Fault()
     text = C.create_string_buffer(code, max(len(code), 1))
-    if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, text, len(code), 1 << 20, C.byref(st), C.byref(fault)):
+    if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, text, len(code), _MOST, C.byref(st), C.byref(fault)):
         message = fault.message.decode(errors="replace")
         base = C.addressof(text)
+
+        def shown(pc: int) -> str:
+            out = C.create_string_buffer(160)
+            if 0 <= pc - base < len(code):
+                lib.tlsim_inst_text(arch.encode(), wave == 64, code[pc - base :], len(code) - (pc - base), out, 160)
+            return out.value.decode()
+
+        where = {nat.AT_ZERO: 0, 0: None}.get(fault.address, fault.address)
+        other = shown(fault.other_pc) if fault.other_pc else None
         report = Report(
             check=nat.check_name(fault.check),
             message=message,
@@ -102,10 +153,12 @@ def execute(
             wave=0,
             lanes=tuple(i for i in range(64) if fault.lanes >> i & 1),
             pc=fault.pc - base if fault.pc else 0,
-            text="",
-            address=fault.address or None,
+            text=shown(fault.pc),
+            address=where,
             other_pc=fault.other_pc - base if fault.other_pc else None,
             line=None,
+            other_text=other,
+            details=f"{nat.check_name(fault.check)}: {message}",
         )
         raise SimulatorFault(message, [report])
     after_s, after_v = bytes(st.s), bytes(st.v)
@@ -118,7 +171,7 @@ def execute(
         "s": {},
         "v": {},
         "lds": bytes(buf)[: len(lds)].hex(),
-        "mode": state.get("mode"),
+        "mode": _mode_after(st.mode, state.get("mode")),
     }
     for i in range(128):
         if i in _NAMED and not (i == 107 and wave == 32 and "107" in state.get("s", {})):
@@ -146,6 +199,13 @@ def _check_mask(checks: str | Sequence[str]) -> int:
                 f"the check {name!r} does not exist for bare instructions; there are: none, all, {', '.join(_CHECKS)}"
             )
     return nat.check_mask(names)
+
+
+def _sgpr(key: str | int) -> int:
+    n = int(key)
+    if not 0 <= n < 128:
+        raise ValueError(f"no scalar register {key}")
+    return n
 
 
 def _vgpr(key: str | int) -> int:

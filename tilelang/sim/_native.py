@@ -12,6 +12,9 @@ WIDTHS = (1, 2, 4, 8, 12, 16)
 
 NO_PC = -(1 << 63)
 
+AT_ZERO = (1 << 64) - 1
+"""An address 0 in a fault (0 says that there is none)."""
+
 
 class Report(C.Structure):
     """``SimReport`` of csrc/sim/device.h."""
@@ -28,12 +31,14 @@ class Report(C.Structure):
         ("pc", C.c_int64),
         ("other_pc", C.c_int64),
         ("address", C.c_uint64),
+        ("has_address", C.c_uint32),
         ("message", C.c_char * 400),
         ("kernel", C.c_char * 256),
         ("text", C.c_char * 160),
         ("other_text", C.c_char * 160),
         ("file", C.c_char * 256),
         ("other_file", C.c_char * 256),
+        ("buffer", C.c_char * 256),
     ]
 
 
@@ -158,6 +163,7 @@ _FUNCTIONS: dict[str, tuple] = {
     "tlsim_report": (C.c_bool, _P, _U32, C.POINTER(Report)),
     "tlsim_report_size": (_U64,),
     "tlsim_report_text": (_U64, _P, _U32, _STR, _U64),
+    "tlsim_inst_text": (None, _STR, C.c_bool, C.c_char_p, _U64, _STR, _SIZE),
     "tlsim_exec_bytes": (C.c_bool, _STR, C.c_bool, _STR, _U64, _U64, C.POINTER(WaveState), C.POINTER(Fault)),
     "tlsim_mfma_known": (C.c_int32, _STR, _STR),
     "tlsim_wave_state_size": (_U64,),

@@ -41,7 +41,7 @@ class Finding:
 def verify(source: str | os.PathLike[str] | bytes, *, lds_bytes: int | None = None) -> list[Finding]:
     """Checks every function of a code object (a path, or its bytes) and every kernel descriptor; runs nothing.
 
-    Wait states are checked on gfx90a, gfx942 and gfx950; the rest on all chips. ``lds_bytes`` is the LDS that launches
+    ``lds_bytes`` is the LDS that launches
     give (static and dynamic); LDS offsets are checked only when it is known. Raises ValueError when the file is no
     code object of a chip known here."""
     if isinstance(source, (bytes, bytearray, memoryview)):

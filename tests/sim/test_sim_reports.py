@@ -1,0 +1,70 @@
+"""Reports: address and buffer, unknown instructions, also for machines."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from simlib import BUF, code_object, hip_client
+
+sim = pytest.importorskip("tilelang.sim")
+
+UNDEFINED = "s_load_dwordx2 s[4:5], s[0:1], 0\n v_lshlrev_b32_e32 v1, 2, v0\n s_waitcnt lgkmcnt(0)\n"
+LOADED = UNDEFINED + "global_load_dword v2, v1, s[4:5]\n s_waitcnt vmcnt(0)\n global_store_dword v1, v2, s[4:5]"
+
+
+def faults(text, args=(), values=(), block=64, **kw):
+    dev = sim.Device("gfx942", checks="all")
+    kernel = dev.load(code_object(text, args, **kw)).kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch((1, 1, 1), (block, 1, 1), [v(dev) if callable(v) else v for v in values])
+    return e.value.reports
+
+
+def test_buffer_of_a_report():
+    """A report on global memory says where the address is, in a field and in the text."""
+    mems = []
+    r = faults(LOADED, (BUF,), [lambda dev: mems.append(dev.empty(256)) or mems[0]])[0]
+    assert r.check == "init" and r.address == mems[0].address
+    assert r.buffer.startswith("at offset 0 of hipMalloc") and "256 bytes" in r.buffer and r.buffer in str(r)
+    r = faults(LOADED, (BUF,), [np.zeros(63, np.int32)])[0]
+    assert r.check == "bounds" and "0 bytes after the end of" in r.buffer and str(r).count(r.buffer) <= 1
+
+
+def test_addresses_of_zero():
+    """Byte 0 of LDS and the null pointer are addresses."""
+    text = "v_mov_b32_e32 v1, 0\n ds_write_b32 v1, v0\n s_waitcnt lgkmcnt(0)"
+    r = faults(text, block=128, lds=256)[0]
+    assert (r.check, r.address, r.buffer) == ("race", 0, None)
+    r = faults("v_mov_b32_e32 v2, 0\n v_mov_b32_e32 v3, 0\n global_load_dword v4, v[2:3], off\n s_waitcnt vmcnt(0)")[0]
+    assert (r.check, r.address) == ("bounds", 0)
+    r = faults("s_cmp_eq_u32 s33, 0\n s_cbranch_scc1 0")[0]
+    assert (r.check, r.address, r.buffer) == ("init", None, None)
+
+
+def test_unknown_instruction():
+    """It is named by its dword: in the report, the listing and by the verifier."""
+    data = code_object("s_nop 0\n .long 0xfffffff3")
+    r = faults("s_nop 0\n .long 0xfffffff3")[0]
+    assert r.check == "illegal" and r.pc == 4 and "0xfffffff3" in r.message and ".long 0xfffffff3" in r.text
+    kernel = sim.Device("gfx942").load(data).kernels["k"]
+    assert kernel.disassembly()[1][1].startswith(".long 0xfffffff3 (")
+    assert any("0xfffffff3" in f.message for f in sim.verify(data) if f.kind == "illegal")
+
+
+def test_for_machines(tmp_path):
+    """The file of a foreign host has the same fields."""
+    path, co = tmp_path / "report", tmp_path / "k.hsaco"
+    co.write_bytes(code_object(LOADED, (BUF,)))
+    body = """
+m, f = load(sys.argv[1])
+p = malloc(256)
+launch(f, (1, 1, 1), (64, 1, 1), p)
+print("{}")
+"""
+    hip_client(body, co, TILELANG_SIM_REPORT=str(path), TILELANG_SIM_CHECK="all")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (
+        rows[0]["check"] == "init" and rows[0]["address"] and rows[0]["buffer"].startswith("at offset 0 of hipMalloc")
+    )
