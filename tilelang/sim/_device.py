@@ -355,6 +355,7 @@ class Kernel:
         self._module = module
         self._handle = handle
         self._lib = module._device._lib
+        self._texts: dict[int, tuple[int, str, str, str | None, bool]] = {}
         self.name: str = self._lib.tlsim_kernel_name(handle).decode()
         info = nat.KernelInfo()
         self._lib.tlsim_kernel_info(handle, C.byref(info))
@@ -380,10 +381,15 @@ class Kernel:
         }
 
     def _disasm(self, pc: int) -> tuple[int, str, str, str | None, bool]:
+        """(size, text, mnemonic, line, known); code does not change, so each is asked for once."""
+        if pc in self._texts:
+            return self._texts[pc]
         text, mn, file = C.create_string_buffer(256), C.create_string_buffer(96), C.create_string_buffer(512)
         line, known = C.c_uint32(), C.c_bool()
         n = self._lib.tlsim_disassemble(self._handle, pc, text, 256, mn, 96, file, 512, C.byref(line), C.byref(known))
-        return n, text.value.decode(), mn.value.decode(), _line(file.value, line.value), known.value
+        out = n, text.value.decode(), mn.value.decode(), _line(file.value, line.value), known.value
+        self._texts[pc] = out
+        return out
 
     def disassembly(self) -> list[tuple[int, str, str | None]]:
         """(pc, text, "file:line" or None) of each instruction of the kernel, in order; an unknown encoding has its
