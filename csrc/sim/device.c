@@ -53,6 +53,14 @@ fill_queue(uint8_t *q)
     memcpy(q + 68, &private, 4);
 }
 
+void
+sim_unknown_arch(const char *name, char *why, size_t n)
+{
+    size_t at = (size_t)TL_MAX(snprintf(why, n, "unknown architecture '%s'; there are:", name), 0);
+    for (int a = 0; a < ISA_ARCH_COUNT && at < n; a++)
+        at += (size_t)TL_MAX(snprintf(why + at, n - at, "%s %s", a ? "," : "", isa_arch_name((IsaArch)a)), 0);
+}
+
 SimDevice *
 sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
 {

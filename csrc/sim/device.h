@@ -72,6 +72,9 @@ typedef struct SimDeviceOptions {
     bool allow_foreign;
 } SimDeviceOptions;
 
+/* "unknown architecture 'x'; there are: gfx90a, ..." */
+void sim_unknown_arch(const char *name, char *why, size_t n);
+
 SimDevice *sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size);
 void sim_device_free(SimDevice *d); /* no launch may be running */
 

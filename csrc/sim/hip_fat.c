@@ -22,6 +22,7 @@ typedef struct FatSymbol {
 typedef struct FatBinary {
     const void *data;
     void *module[SIM_MAX_DEVICES]; /* made on demand */
+    bool told[SIM_MAX_DEVICES];    /* that there is no code for the device */
     FatSymbol *symbols;
     struct FatBinary *next;
 } FatBinary;
@@ -142,6 +143,11 @@ find(const void *host, bool variable, void **module, const char **name)
             if (s->host != host || s->variable != variable)
                 continue;
             e = f->module[dev] ? hipSuccess : hipModuleLoadData(&f->module[dev], f->data);
+            if (e == hipErrorNoBinaryForGpu && !f->told[dev]) { /* many programs do not ask for the error */
+                f->told[dev] = true;
+                fprintf(stderr, "tilelang simulator: the program has no code for %s (%s)\n",
+                        sim_hip_device(dev)->sim->chip->gfx, s->name);
+            }
             *module = f->module[dev];
             *name = s->name;
             goto out;

@@ -174,7 +174,8 @@ start_devices(void)
          tok = strtok_r(NULL, ", ", &save)) {
         HipDevice *d = &state.dev[state.ndev];
         if (!isa_arch_by_name(tok, &o.arch)) {
-            fprintf(stderr, "tilelang simulator: TILELANG_SIM_DEVICES: unknown architecture '%s'\n", tok);
+            sim_unknown_arch(tok, why, sizeof why);
+            fprintf(stderr, "tilelang simulator: TILELANG_SIM_DEVICES: %s\n", why);
             continue;
         }
         if (!(d->sim = sim_device_new(&o, why, sizeof why))) {

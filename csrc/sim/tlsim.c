@@ -36,7 +36,7 @@ tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *w
 {
     SimDeviceOptions o = {.checks = checks, .threads = threads};
     if (!isa_arch_by_name(arch, &o.arch)) {
-        snprintf(why, n, "unknown architecture '%s'", arch);
+        sim_unknown_arch(arch, why, n);
         return NULL;
     }
     SimDevice *d = sim_device_new(&o, why, n);

@@ -37,3 +37,6 @@ def test_executable_with_kernels(tmp_path, compress):
     assert r.stdout == "0 0 6 2\n"
     (ran,) = counters(told)  # add: 4 waves, reverse: 2
     assert ran["chip"] == "gfx942" and ran["launches"] == 2 and 60 < ran["instructions"] < 300
+    r = subprocess.run([str(exe)], capture_output=True, text=True, env=client_env(TILELANG_SIM_DEVICES="gfx1201"))
+    assert r.returncode != 0 and r.stderr.count("the program has no code for gfx1201") == 1
+    assert list(sim.Device("gfx90a").load(exe).kernels) == list(sim.Device("gfx942").load(obj).kernels) != []

@@ -10,6 +10,7 @@ A program that does what it must not raises :class:`SimulatorFault`; its ``repor
 from __future__ import annotations
 
 from tilelang.errors import SimulatorFault
+from tilelang.sim._bundle import unbundle
 from tilelang.sim._device import Device, DeviceMemory, Kernel, KernelArg, Module, Report, mfma_rule
 from tilelang.sim._execute import execute
 from tilelang.sim._native import library_path
@@ -33,6 +34,7 @@ __all__ = [
     "library_path",
     "mfma_rule",
     "read_trace",
+    "unbundle",
     "verify",
 ]
 

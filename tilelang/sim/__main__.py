@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from tilelang.errors import SimulatorFault
-from tilelang.sim import Device, DeviceMemory, Kernel, Module, Trace, TraceOptions, libdir, verify
-from tilelang.sim._saved import Saved, arch_of
+from tilelang.sim import Device, DeviceMemory, Kernel, Trace, TraceOptions, libdir, verify
+from tilelang.sim._bundle import chips_of, unbundle
+from tilelang.sim._saved import Saved
 
 DTYPES: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
@@ -62,6 +63,8 @@ def fill(kind: str, shape: tuple[int, ...], name: str) -> np.ndarray | None:
         a = np.load(kind)
         if a.size != int(np.prod(shape)):
             raise BadArgument(f"{kind} holds {a.size} elements, not {int(np.prod(shape))}")
+        if name == "bf16" and a.dtype == np.uint16:  # bits, as --save writes them
+            return a.reshape(shape)
         return a.astype(dtype).reshape(shape) if name != "bf16" else to_bf16(a).reshape(shape)
     if m:
         rng = np.random.default_rng(int(m[2] or 0))
@@ -123,10 +126,17 @@ def dims(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers like 4x2x1") from None
 
 
-def show_list(module: Module) -> None:
-    for k in module.kernels.values():
+def show_list(kernels: dict[str, Kernel], arch: str) -> None:
+    print(f"for {arch}, {len(kernels)} kernel{'s' * (len(kernels) != 1)}")
+    for k in kernels.values():
         r = k.resources
         print(f"{k.name}")
+        if not k.has_metadata:
+            print(
+                f"  wave{r['wave_size']}, {r['vgprs']} VGPRs, {r['lds_bytes']} bytes of LDS, {r['scratch_bytes']} of "
+                f"scratch, {r['kernarg_bytes']} bytes of arguments (no metadata: the descriptor says no more)"
+            )
+            continue
         print(
             f"  wave{r['wave_size']}, {r['vgprs']} VGPRs ({r['agprs']} accumulation), {r['sgprs']} SGPRs, "
             f"{r['lds_bytes']} bytes of LDS, {r['scratch_bytes']} of scratch, {r['vgpr_spills']} spills, "
@@ -137,9 +147,19 @@ def show_list(module: Module) -> None:
                 print(f"  +{a.offset:<4} {a.size} bytes  {a.kind:<14} {a.name}")
 
 
+def branch_target(pc: int, text: str) -> int | None:
+    """Where a direct branch leads."""
+    m = re.fullmatch(r"s_c?branch\w* (\d+)", text)
+    return pc + 4 + 4 * (int(m[1]) - (int(m[1]) >> 15 << 16)) if m else None
+
+
 def show_disassembly(k: Kernel, counts: dict[int, tuple[int, str]] | None = None) -> None:
     last = None
-    for pc, text, line in k.disassembly():
+    rows = k.disassembly()
+    known = {pc for pc, _, _ in rows}
+    for pc, text, line in rows:
+        to = branch_target(pc, text)
+        text = f"{text:<40} ; to {to:x}" if to in known else text
         if line and line != last:
             print(f"; {line}")
             last = line
@@ -243,13 +263,30 @@ def progress(dev: Device) -> Iterator[None]:
         thread.join()
 
 
-def pick(module: Module, name: str | None) -> Kernel:
-    if name is None and len(module.kernels) == 1:
-        return next(iter(module.kernels.values()))
-    if name not in module.kernels:
+def pick(kernels: dict[str, Kernel], name: str | None) -> Kernel:
+    if name is None and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    if name not in kernels:
         what = "choose one with --kernel" if name is None else f"there is no kernel {name}"
-        raise BadArgument(f"{what}; there are: {', '.join(module.kernels)}")
-    return module.kernels[name]
+        raise BadArgument(f"{what}; there are: {', '.join(kernels)}")
+    return kernels[name]
+
+
+def code_objects(opt: argparse.Namespace) -> list[bytes]:
+    """What the file holds for the chip; without --arch, for the first chip in it that is simulated."""
+    codes = unbundle(opt.file)
+    if len(codes) == 1:
+        opt.arch = opt.arch or (chips_of(codes[0][0]) or ("gfx942",))[0]
+        return [codes[0][1]]
+    chips = list(dict.fromkeys(c for t, _ in codes for c in chips_of(t)))
+    if not opt.arch and len(chips) > 1:
+        print(f"note: {opt.file} is for {', '.join(chips)}; {chips[0]} is taken (--arch)", file=sys.stderr)
+    opt.arch = opt.arch or (chips[0] if chips else "gfx942")
+    mine = [c for t, c in codes if t == opt.arch] or [c for t, c in codes if opt.arch in chips_of(t)]
+    if not mine:
+        there = ", ".join(dict.fromkeys(t for t, _ in codes)) or "nothing"
+        raise BadArgument(f"{opt.file} holds no code for {opt.arch}; it is for {there}")
+    return mine
 
 
 def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tuple[list[Any], list[Output]]:
@@ -263,7 +300,9 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
             size = explicit[len(args)].size if len(args) < len(explicit) else 0
             args.append(shape if role == "null" else padded(shape, size))
             continue
-        mem = dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize)
+        a = explicit[len(args)] if len(args) < len(explicit) else None
+        what = f"argument {a.name or f'+{a.offset}'}" if a else f"argument {len(args)}"
+        mem = dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize, name=what)
         data = fill(kind, shape, name)
         if data is not None:
             mem.write(data)
@@ -313,7 +352,9 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m tilelang sim", description=__doc__.split("\n")[0].split(": ")[1])
-    p.add_argument("file", nargs="?", help="code object (.hsaco), or the .json of a saved kernel")
+    p.add_argument(
+        "file", nargs="?", help="code object (.hsaco), a bundle or program with some, or the .json of a saved kernel"
+    )
     p.add_argument("--kernel", help="symbol; not needed when there is one")
     p.add_argument("--list", action="store_true", help="kernels, resources, arguments")
     p.add_argument("--disasm", action="store_true", help="instructions (with counts after a run)")
@@ -325,7 +366,8 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null; "
-        "of a saved kernel NAME=SHAPE[:CONTENTS], NAME=FILE.npy or NAME=VALUE",
+        "of a saved kernel NAME=SHAPE[:CONTENTS], NAME=FILE.npy or NAME=VALUE. CONTENTS: zeros, ones, arange, "
+        "random(SEED), ints(SEED), undef (bytes 0xCD) or FILE.npy; DTYPE: " + ", ".join(DTYPES),
     )
     p.add_argument("--arch", help="the simulated chip (default: the code object's)")
     p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier,strict")
@@ -340,7 +382,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
     p.add_argument("--trace", type=wave_of, metavar="WG:WAVE", help="instructions of a wave with register values")
     p.add_argument("--verify", action="store_true", help="static checks, runs nothing")
-    p.add_argument("--save", metavar="FILE.npy", help="where outputs go")
+    p.add_argument("--save", metavar="FILE.npy", help="where outputs go (several: FILE.0.npy, ...; bf16 as its bits)")
     p.add_argument("--libdir", action="store_true", help="prints the folder with the libamdhip64.so libraries")
     return p
 
@@ -358,21 +400,24 @@ def main(argv: list[str] | None = None) -> int:
         if opt.saved:
             opt.saved.complete(opt)
         if opt.verify:
-            found = verify(opt.file)
+            found = [f for code in code_objects(opt) for f in verify(code)]
+            found = [f for f in found if opt.kernel in (None, f.kernel)]
             print("\n".join(str(f) for f in found) or "no findings")
             return 1 if any(f.severity == "error" for f in found) else 0
         how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
-        dev = Device(opt.arch or arch_of(opt.file), checks=opt.check, threads=opt.threads, **how)
-        module = dev.load(opt.file)
+        codes = code_objects(opt)
+        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
+        modules = [dev.load(code) for code in codes]
+        kernels = {name: k for m in reversed(modules) for name, k in m.kernels.items()}
         if opt.list:
-            show_list(module)
+            show_list(kernels, opt.arch)
         if opt.list or (opt.disasm and not opt.grid):
             if opt.disasm:
-                show_disassembly(pick(module, opt.kernel))
+                show_disassembly(pick(kernels, opt.kernel))
             return 0
         if not opt.grid or not opt.block:
             raise BadArgument("--grid and --block say how to launch (or use --list, --disasm)")
-        return run(opt, dev, pick(module, opt.kernel))
+        return run(opt, dev, pick(kernels, opt.kernel))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
+from tilelang.sim._bundle import chips_of, unbundle
 from tilelang.sim._trace import Recorder
 
 _OK, _FAULTED, _BAD_CONFIG, _NO_RESIDENCY, _NO_MEMORY, _UNSUPPORTED, _CANCELLED = range(7)
@@ -201,14 +202,14 @@ class Device:
             for name, value in old:
                 self._set(name, value)
 
-    def empty(self, nbytes: int) -> DeviceMemory:
-        """Device memory of nbytes bytes, contents undefined."""
-        return DeviceMemory(self, nbytes, None, None)
+    def empty(self, nbytes: int, name: str | None = None) -> DeviceMemory:
+        """Device memory of nbytes bytes, contents undefined (every byte is 0xCD). Reports call it by its name."""
+        return DeviceMemory(self, nbytes, None, None, name)
 
-    def array(self, a: np.ndarray) -> DeviceMemory:
-        """Device memory with a (C-contiguous) copy of the array."""
+    def array(self, a: np.ndarray, name: str | None = None) -> DeviceMemory:
+        """Device memory with a (C-contiguous) copy of the array. Reports call it by its name."""
         a = np.asarray(a)
-        mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape)
+        mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape, name)
         mem.write(a)
         return mem
 
@@ -221,13 +222,18 @@ class Device:
         return mem
 
     def load(self, source: str | os.PathLike | bytes) -> Module:
-        """Loads a code object from a file or from bytes. Raises ValueError when it is malformed or for another chip."""
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            data = bytes(source)
-        else:
-            with open(source, "rb") as f:
-                data = f.read()
-        return Module(self, data)
+        """Loads a code object from a file or from bytes; of an offload bundle (or a program with one in it) that for
+        this chip. Raises ValueError when it is malformed or for another chip, or when there are several
+        (:func:`unbundle` gives each)."""
+        codes = unbundle(source)
+        if len(codes) == 1:
+            return Module(self, codes[0][1])
+        mine = [c for t, c in codes if t == self.arch] or [c for t, c in codes if self.arch in chips_of(t)]
+        if len(mine) != 1:
+            there = ", ".join(dict.fromkeys(t for t, _ in codes)) or "none"
+            what = f"{len(mine)} code objects for {self.arch}: load one of unbundle()" if mine else f"no {self.arch}"
+            raise ValueError(f"cannot load the code object: the file has {what}; its chips are: {there}")
+        return Module(self, mine[0])
 
     @property
     def counters(self) -> dict[str, int]:
@@ -348,7 +354,8 @@ class Module:
 
 
 class Kernel:
-    """A kernel of a module: ``name``, ``args``, ``resources``, :meth:`launch`, :meth:`disassembly`."""
+    """A kernel of a module: ``name``, ``args``, ``resources``, ``has_metadata`` (else there are no ``args``),
+    :meth:`launch`, :meth:`disassembly`."""
 
     def __init__(self, module: Module, handle: int) -> None:
         # The module holds this kernel; the kernel keeps the module alive through its device work only.
@@ -360,6 +367,7 @@ class Kernel:
         info = nat.KernelInfo()
         self._lib.tlsim_kernel_info(handle, C.byref(info))
         self._info = info
+        self.has_metadata = bool(info.has_metadata)
         self.args: list[KernelArg] = []
         raw = nat.Arg()
         for i in range(info.nargs):
@@ -379,6 +387,8 @@ class Kernel:
             "wave_size": info.wavefront_size,
             "code_bytes": info.code_bytes,
         }
+        if not info.has_metadata:  # only the descriptor tells
+            self.resources["vgprs"] = info.allocated_vgprs
 
     def _disasm(self, pc: int) -> tuple[int, str, str, str | None, bool]:
         """(size, text, mnemonic, line, known); code does not change, so each is asked for once."""
@@ -420,7 +430,8 @@ class Kernel:
     ) -> dict[str, Any]:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
-        args: the explicit arguments in order, or {offset: value}. A value is device memory, a NumPy array (device
+        args: the explicit arguments in order, or {offset: value}; without metadata those in order are aligned to their
+        size. A value is device memory, a NumPy array (device
         memory for the call: copied in and, when writable, out; a store to a read-only one is a bounds fault), a NumPy
         scalar, bytes, an int, or None (null pointer). Values at offsets must not overlap, nor hidden arguments.
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
@@ -486,6 +497,8 @@ class Kernel:
         by_offset = {a.offset: a for a in self.args}
         if isinstance(args, Mapping):
             items = [(int(off), by_offset.get(int(off)), v) for off, v in args.items()]
+        elif not self._info.has_metadata:
+            return self._pack_blind(args, temps)
         else:
             if len(args) != len(explicit):
                 names = ", ".join(a.name or f"+{a.offset}" for a in explicit)
@@ -506,6 +519,20 @@ class Kernel:
             taken.append((off, off + len(data), "the value"))
             out[off : off + len(data)] = data
         return bytes(out)
+
+    def _pack_blind(self, args: Sequence[Any], temps: list) -> bytes:
+        """Arguments of a kernel without metadata: each at the next multiple of its size (at most 8)."""
+        out = b""
+        for value in args:
+            data = self._value(len(out), None, value, temps, exact=False)
+            out = out.ljust(-(-len(out) // (n := min(len(data), 8) or 1)) * n, b"\0") + data
+        size = self._info.kernarg_size
+        if len(out) > size:
+            raise ValueError(
+                f"kernel {self.name} has no metadata, and its descriptor gives {size} bytes of arguments "
+                f"(.amdhsa_kernarg_size), not {len(out)}"
+            )
+        return out.ljust(size, b"\0")
 
     def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list, exact: bool) -> bytes:
         what = f"argument {arg.name or f'+{off}'} of kernel {self.name}" if arg else f"the value at offset {off}"

@@ -14,17 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tilelang.sim import Device, DeviceMemory
 
-_MACH = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950", 0x41: "gfx1100", 0x4E: "gfx1201"}
-"""EF_AMDGPU_MACH of the chips."""
-
-
-def arch_of(path: str) -> str:
-    """The chip that a code object names in its ELF header; gfx942 when it names none that we know."""
-    with open(path, "rb") as f:
-        head = f.read(64)
-    mach = head[48] if len(head) == 64 and head[:4] == b"\x7fELF" else None
-    return _MACH.get(mach, "gfx942") if mach is not None else "gfx942"
-
 
 def short_name(dtype: str) -> str:
     """ "float16" -> "f16", "float8_e4m3fn" -> "f8e4m3fn", "bool_" -> "u8" (a byte each)."""
@@ -136,7 +125,8 @@ class Saved:
                 raise ValueError(f"{name} is of dtype {self.params[name]['dtype']}: install ml_dtypes")
             if self.params[name]["kind"] == "scalar":
                 continue
-            mem = memory[name] = dev.empty(int(np.prod(shape)) * np.dtype(DTYPES[dtype]).itemsize)
+            size = int(np.prod(shape)) * np.dtype(DTYPES[dtype]).itemsize
+            mem = memory[name] = dev.empty(size, name=f"argument {name}")
             data = fill(contents, shape, dtype)
             if data is not None:
                 mem.write(data)

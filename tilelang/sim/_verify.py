@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 
 from tilelang.sim import _native as nat
+from tilelang.sim._bundle import chips_of, unbundle
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,25 @@ class Finding:
     def __str__(self) -> str:
         at = "" if self.pc is None else f" at +0x{self.pc:x}"
         where = f" ({self.line})" if self.line else ""
-        return f"{self.kind}: {self.kernel}{at}{where}: {self.message}"
+        kind = self.kind if self.severity == "error" else f"{self.severity}: {self.kind}"
+        return f"{kind}: {self.kernel}{at}{where}: {self.message}"
 
 
 def verify(source: str | os.PathLike[str] | bytes, *, lds_bytes: int | None = None) -> list[Finding]:
-    """Checks every function of a code object (a path, or its bytes) and every kernel descriptor; runs nothing.
+    """Checks every function of a code object (a path, or its bytes) and every kernel descriptor; runs nothing. Of a
+    file with several (see :func:`unbundle`) it checks those for the chips that are simulated.
 
     ``lds_bytes`` is the LDS that launches
     give (static and dynamic); LDS offsets are checked only when it is known. Raises ValueError when the file is no
     code object of a chip known here."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data = bytes(source)
-    else:
-        with open(source, "rb") as f:
-            data = f.read()
+    codes = unbundle(source)
+    known = [code for target, code in codes if chips_of(target)]
+    if not known and len(codes) != 1:
+        raise ValueError(f"no code object for a simulated chip; there are: {', '.join(t for t, _ in codes) or 'none'}")
+    return [f for code in known or [codes[0][1]] for f in _verify(code, lds_bytes)]
+
+
+def _verify(data: bytes, lds_bytes: int | None) -> list[Finding]:
     lib = nat.library()
     lib.tlsim_verify.restype = C.c_void_p
     lib.tlsim_verify.argtypes = [C.c_char_p, C.c_uint64, C.c_int64, C.c_char_p, C.c_size_t]

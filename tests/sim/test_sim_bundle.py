@@ -1,0 +1,136 @@
+"""Code objects in offload bundles, in compressed ones and in programs; kernels without metadata."""
+
+from __future__ import annotations
+
+import ctypes as C
+import struct
+
+import numpy as np
+import pytest
+from simlib import ADD, BUF, Arg, code_object
+
+sim = pytest.importorskip("tilelang.sim")
+cli = pytest.importorskip("tilelang.sim.__main__")
+
+GFX942 = code_object(ADD, (BUF, BUF, Arg(4, name="c")))
+GFX1201 = code_object("s_nop 0", arch="gfx1201", wave=32)
+
+
+def bundle(*entries: tuple[str, bytes]) -> bytes:
+    head, at = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries)), 4096
+    body = b""
+    for name, data in entries:
+        head += struct.pack("<QQQ", at + len(body), len(data), len(name)) + name.encode()
+        body += data
+    return head.ljust(at, b"\0") + body
+
+
+BOTH = bundle(
+    ("host-x86_64-unknown-linux-gnu-", b""),
+    ("hipv4-amdgcn-amd-amdhsa--gfx1030", b"unknown"),
+    ("hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", GFX942),
+    ("hipv4-amdgcn-amd-amdhsa--gfx1201", GFX1201),
+)
+
+
+def packed(data: bytes, version: int) -> bytes:
+    try:
+        lib = C.CDLL("libzstd.so.1")
+    except OSError:
+        pytest.skip("no libzstd")
+    out = C.create_string_buffer(len(data) + 1024)
+    lib.ZSTD_compress.restype = C.c_size_t
+    n = lib.ZSTD_compress(out, C.c_size_t(len(out)), data, C.c_size_t(len(data)), 3)
+    head, sizes = (24, "<II") if version == 2 else (32, "<QQ")
+    return b"CCOB" + struct.pack("<HH", version, 1) + struct.pack(sizes, head + n, len(data)) + bytes(8) + out.raw[:n]
+
+
+def program(fat: bytes) -> bytes:
+    """A host's ELF file with a section .hip_fatbin."""
+    names = b"\0.hip_fatbin\0.shstrtab\0"
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, 64, 0, 64, 56, 0, 64, 3, 2)
+    at = 64 + 3 * 64
+    rows = [(0, 0, 0, 0, 0, 0, 0, 0, 0, 0), (1, 1, 2, 0, at + len(names), len(fat), 0, 0, 1, 0)]
+    rows.append((13, 3, 0, 0, at, len(names), 0, 0, 1, 0))
+    return head + b"".join(struct.pack("<II4QIIQQ", *r) for r in rows) + names + fat
+
+
+FILES = {
+    "plain": lambda: BOTH,
+    "zstd2": lambda: packed(BOTH, 2),
+    "zstd3": lambda: packed(BOTH, 3),
+    "program": lambda: program(bytes(64) + BOTH),
+    "program of packed ones": lambda: program(packed(BOTH, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_unbundle(kind, tmp_path, capsys):
+    data = FILES[kind]()
+    codes = sim.unbundle(data)
+    assert [t for t, _ in codes] == ["gfx1030", "gfx942", "gfx1201"] and codes[1][1] == GFX942
+    assert list(sim.Device("gfx1201").load(data).kernels) == ["k"] and sim.verify(data) == []
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert cli.main([str(path), "--list"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("for gfx942, 1 kernel\n") and "gfx942, gfx1201" in err
+    assert cli.main([str(path), "--disasm", "--arch", "gfx1201"]) == 0
+    out, err = capsys.readouterr()
+    assert "s_nop" in out and not err
+    assert cli.main([str(path), "--list", "--arch", "gfx1100"]) == 2
+    assert "no code for gfx1100; it is for gfx1030, gfx942, gfx1201" in capsys.readouterr().err
+
+
+def test_several_for_one_chip():
+    """A program of two translation units."""
+    two = program(bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942)) + bytes(100) + BOTH)
+    assert [t for t, _ in sim.unbundle(two)].count("gfx942") == 2
+    with pytest.raises(ValueError, match="2 code objects for gfx942"):
+        sim.Device("gfx942").load(two)
+
+
+def test_malformed():
+    """A cut file is an error of its own, never another exception."""
+    for data in (BOTH, FILES["zstd3"](), program(BOTH)):
+        for n in [*range(4, 300, 7), 2000, len(data) - 1]:
+            try:
+                sim.unbundle(data[:n])
+            except ValueError as e:
+                assert str(e)
+    assert sim.unbundle(b"") == [("", b"")] and sim.unbundle(GFX942) == [("gfx942", GFX942)]
+    with pytest.raises(ValueError, match="outside of the file"):
+        sim.unbundle(BOTH[:-1])
+
+
+def test_branches_and_names(tmp_path, capsys):
+    path = tmp_path / "k"
+    path.write_bytes(code_object("s_branch over\nagain: s_nop 1\nover: s_cbranch_scc1 again" + ADD, (BUF, BUF, Arg(4))))
+    assert cli.main([str(path), "--disasm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("; to 8") and lines[2].endswith("; to 4")
+    args = ["--arg", "in:i32:64:ones", "--arg", "out:i32:60", "--arg", "i32:1"]
+    assert cli.main([str(path), "--grid", "1", "--block", "64", *args]) == 1
+    assert "'argument +8'" in capsys.readouterr().err
+
+
+def test_save_without_suffix(tmp_path, capsys):
+    path = tmp_path / "k"
+    path.write_bytes(GFX942)
+    args = ["--arg", "inout:i32:64:ones", "--arg", "out:i32:64", "--arg", "i32:1", "--save", str(tmp_path / "o")]
+    assert cli.main([str(path), "--grid", "1", "--block", "64", *args]) == 0
+    assert (np.load(tmp_path / "o.0.npy") == 1).all() and (np.load(tmp_path / "o.1.npy") == 2).all()
+
+
+def test_without_metadata(tmp_path, capsys):
+    """Bare assembly: what the descriptor tells is listed; arguments are laid out by their sizes."""
+    path = tmp_path / "bare"
+    path.write_bytes(GFX942.replace(b"AMDGPU\0", b"NOBODY\0"))
+    assert cli.main([str(path), "--list"]) == 0
+    assert "32 VGPRs" in (out := capsys.readouterr().out) and "no metadata" in out
+    k = sim.Device("gfx942", checks="all").load(path).kernels["k"]
+    x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    k.launch(1, 64, [x, out, np.int32(7)])
+    assert (out == x + 7).all() and not k.has_metadata
+    with pytest.raises(ValueError, match="descriptor gives 2[04] bytes of arguments"):
+        k.launch(1, 64, [x, out, np.int32(7), None])
