@@ -233,6 +233,9 @@ typedef enum SimBodyId {
     BODY_V2_SIGNED,
     BODY_V3_SIGNED,
     BODY_VCMP_SIGNED,
+    BODY_V1_LOW, /* the result is the low half of a register; with signs */
+    BODY_V2_LOW,
+    BODY_V3_LOW,
     BODY_VCARRY,
     BODY_CNDMASK,
     BODY_COUNT

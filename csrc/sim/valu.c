@@ -39,7 +39,7 @@ signs_are_simple(const SimOpDesc *d)
 {
     uint8_t t = d->t[0];
     bool ok = (t == KT_F32 || t == KT_F16 || t == KT_F64) && d->nsrc >= 1 && d->nsrc <= 3 &&
-              !(d->flags & ~(uint32_t)(OPF_TRANS | OPF_FMAC | OPF_QUIET));
+              !(d->flags & ~(uint32_t)(OPF_TRANS | OPF_FMAC | OPF_QUIET | OPF_KEEPHI));
     for (uint32_t i = 1; i < d->nsrc; i++)
         ok = ok && d->t[i] == t;
     return ok;
@@ -68,8 +68,11 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
             return true;
     if (d->flags & OPF_MIX)
         return true;
+    bool low = in->ndst && in->opnd[0].half == 1; /* a body that keeps the other half */
+    if (low && (d->flags & (OPF_CIN | OPF_COUT | OPF_DOT)))
+        return true;
     for (uint32_t i = 0; i < in->nopnds; i++)
-        if (in->opnd[i].half && (i < in->ndst || in->opnd[i].half == 2))
+        if (in->opnd[i].half == 2)
             return true;
     if (d->flags & OPF_PACKED) {
         uint32_t all = (1u << d->nsrc) - 1;
@@ -80,7 +83,7 @@ needs_general(const SimBuild *b, const SimOpDesc *d)
     }
     if ((d->flags & (OPF_OPSELB | OPF_KEEPHI | OPF_DSTHALF)) && in->op_sel)
         return true;
-    if ((d->flags & OPF_KEEPHI) && in->enc == ISA_VOP3)
+    if ((d->flags & OPF_KEEPHI) && in->enc == ISA_VOP3 && !low)
         return true;
     if (in->op_sel || ((d->flags & OPF_DOT) && (in->neg_lo || in->neg_hi)))
         return true;
@@ -339,6 +342,7 @@ sim_build_valu(SimBuild *b)
     }
     if (signs_are_simple(d))
         place_signs(b, d);
-    r->body = host->body[r->fl2 ? body + BODY_V1_SIGNED : body];
+    bool low = b->in->ndst && b->in->opnd[0].half; /* the upper half stays */
+    r->body = host->body[low ? body + BODY_V1_LOW : r->fl2 ? body + BODY_V1_SIGNED : body];
     return true;
 }
