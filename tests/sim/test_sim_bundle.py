@@ -134,3 +134,9 @@ def test_without_metadata(tmp_path, capsys):
     assert (out == x + 7).all() and not k.has_metadata
     with pytest.raises(ValueError, match="descriptor gives 2[04] bytes of arguments"):
         k.launch(1, 64, [x, out, np.int32(7), None])
+
+
+def test_wider_arguments_keep_the_sign():
+    assert cli.padded(np.int32(-2), 8) == (-2).to_bytes(8, "little", signed=True)
+    assert cli.padded(np.uint32(0xFFFFFFFE), 8) == (0xFFFFFFFE).to_bytes(8, "little")
+    assert cli.padded(np.float32(-1), 8) == np.float32(-1).tobytes() + bytes(4)

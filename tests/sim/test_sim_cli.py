@@ -60,7 +60,8 @@ def test_fault(file, capsys):
     "args, text",
     [
         (["--grid", "1"], "--grid and --block"),
-        (["--grid", "1", "--block", "64", "--arg", "in:x:4"], "in:f16:64x64"),
+        (["--grid", "1", "--block", "64", "--arg", "in:x:4"], "in:f16:64x64; DTYPE is one of f16, f32"),
+        (["--grid", "1", "--block", "64", "--save", "/nowhere/x.npy"], "there is no folder /nowhere"),
         (["--grid", "1", "--block", "64", "--arg", "in:i32:4:nope"], "unknown contents"),
         (["--grid", "1", "--block", "64"], "takes 3 arguments"),
         (["--grid", "1", "--block", "64", "--arg", "in:i32:99999999999999"], "cannot allocate"),

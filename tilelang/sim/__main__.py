@@ -93,7 +93,8 @@ def parse_arg(text: str) -> tuple[str, str, Any, str]:
         name, _, rest = rest.partition(":")
         dims, _, kind = rest.partition(":")
         if name not in DTYPES or not re.fullmatch(r"\d+(x\d+)*", dims):
-            raise BadArgument(f"--arg {text}: expected {role}:DTYPE:SHAPE[:CONTENTS], e.g. {role}:f16:64x64")
+            known = "" if name in DTYPES else f"; DTYPE is one of {', '.join(DTYPES)}"
+            raise BadArgument(f"--arg {text}: expected {role}:DTYPE:SHAPE[:CONTENTS], e.g. {role}:f16:64x64{known}")
         return role, name, tuple(int(d) for d in dims.split("x")), kind or ("undef" if role == "out" else "zeros")
     if role not in DTYPES or not rest:
         raise BadArgument(f"--arg {text}: expected in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null")
@@ -112,8 +113,9 @@ def scalar(name: str, text: str, what: str) -> Any:
 
 
 def padded(value: Any, size: int) -> Any:
-    """A scalar in a wider argument lies in its low bytes (an 8-byte slot of ours)."""
-    return value.tobytes().ljust(size, b"\0") if value.nbytes < size else value
+    """A scalar in a wider argument lies in its low bytes (an 8-byte slot of ours), with its sign where it has one."""
+    fill = b"\xff" if value.dtype.kind == "i" and value < 0 else b"\0"
+    return value.tobytes().ljust(size, fill) if value.nbytes < size else value
 
 
 Output = tuple[DeviceMemory, str, tuple[int, ...]]
@@ -314,6 +316,8 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
 
 def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
     args: Any
+    if opt.save and not os.path.isdir(folder := os.path.dirname(opt.save) or "."):
+        raise BadArgument(f"--save {opt.save}: there is no folder {folder}")
     if opt.saved:
         args, outs = opt.saved.arguments(opt.arg, dev)
     else:
