@@ -2,6 +2,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,22 +26,22 @@ sim_chip(IsaArch arch)
     return (uint32_t)arch < TL_COUNT(chips) ? &chips[arch] : NULL;
 }
 
-static uint32_t
-env_number(const char *name, uint32_t dflt)
+bool
+sim_env_number(const char *name, uint64_t lowest, uint64_t most, uint64_t *value, char *why, size_t why_size)
 {
     const char *s = getenv(name);
     char *end;
     if (!s || !*s)
-        return dflt;
-    unsigned long v = strtoul(s, &end, 10);
-    return *end || v > UINT32_MAX ? dflt : (uint32_t)v;
-}
-
-static uint32_t
-default_threads(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return env_number("TILELANG_SIM_THREADS", n > 0 && n < 1024 ? (uint32_t)n : 1);
+        return true;
+    errno = 0;
+    unsigned long long v = strtoull(s, &end, 10);
+    if (*s < '0' || *s > '9' || *end || errno || v < lowest || v > most) {
+        snprintf(why, why_size, "%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
+                 lowest, most, s);
+        return false;
+    }
+    *value = v;
+    return true;
 }
 
 /* The parts of amd_queue_t that kernels read: the apertures (high halves) at 64 and 68. */
@@ -85,6 +86,12 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
         snprintf(why, why_size, "TILELANG_SIM_MFMA must be 'default' or 'hw', not '%.40s'", mfma);
         return NULL;
     }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads = cores > 0 && cores < 1024 ? (uint64_t)cores : 1, seed = 0, most = 2000000000;
+    if (!sim_env_number("TILELANG_SIM_THREADS", 1, 1024, &threads, why, why_size) ||
+        !sim_env_number("TILELANG_SIM_SEED", 0, UINT64_MAX, &seed, why, why_size) ||
+        !sim_env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, &most, why, why_size))
+        return NULL;
     snprintf(why, why_size, "out of memory");
     if (!(d = calloc(1, sizeof *d)))
         return NULL;
@@ -97,11 +104,11 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->cus = o->cus ? TL_MIN(o->cus, d->chip->cus) : d->chip->cus;
     d->strict = (o->checks & SIM_CHECK_STRICT) != 0;
     d->checks = (o->checks & ~SIM_CHECK_STRICT) | (d->strict ? 1u << SIM_CHECK_BARRIER : 0);
-    d->threads = TL_MAX(1, o->threads ? o->threads : default_threads());
+    d->threads = o->threads ? o->threads : (uint32_t)threads;
     d->mfma_hw = mfma && !strcmp(mfma, "hw");
-    d->seed = env_number("TILELANG_SIM_SEED", 0);
+    d->seed = seed;
     d->late = delivery && !strcmp(delivery, "late");
-    d->max_instructions = env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 2000000000);
+    d->max_instructions = most;
     d->allow_foreign = o->allow_foreign;
     d->heap_bytes = SIM_HEAP_BYTES;
     d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);

@@ -75,6 +75,10 @@ typedef struct SimDeviceOptions {
 /* "unknown architecture 'x'; there are: gfx90a, ..." */
 void sim_unknown_arch(const char *name, char *why, size_t n);
 
+/* A variable of the environment: false, and *why says so, when it is no number in the range; *value stays as
+ * it is when it is not set. */
+bool sim_env_number(const char *name, uint64_t lowest, uint64_t most, uint64_t *value, char *why,
+                    size_t why_size);
 SimDevice *sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size);
 void sim_device_free(SimDevice *d); /* no launch may be running */
 

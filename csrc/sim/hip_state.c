@@ -161,12 +161,16 @@ parse_checks(const char *s, uint32_t *mask)
 static void
 start_devices(void)
 {
-    const char *list = getenv("TILELANG_SIM_DEVICES"), *cus = getenv("TILELANG_SIM_CUS");
+    const char *list = getenv("TILELANG_SIM_DEVICES");
+    uint64_t cus = 0;
     const char *stats = getenv("TILELANG_SIM_STATS");
     char buf[512], why[256], *save, *tok;
     SimDeviceOptions o = {.allow_foreign = true};
-    if (cus)
-        o.cus = (uint32_t)strtoul(cus, NULL, 10);
+    if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why)) {
+        fprintf(stderr, "tilelang simulator: %s\n", why);
+        return;
+    }
+    o.cus = (uint32_t)cus;
     if (!parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks))
         return;
     snprintf(buf, sizeof buf, "%s", list && *list ? list : "gfx942");

@@ -68,3 +68,22 @@ print("{}")
     assert (
         rows[0]["check"] == "init" and rows[0]["address"] and rows[0]["buffer"].startswith("at offset 0 of hipMalloc")
     )
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("CUS", "x"),
+        ("CUS", "-1"),
+        ("SEED", "0x3"),
+        ("SEED", str(1 << 64)),
+        ("THREADS", "0"),
+        ("THREADS", "4000000000"),
+        ("MAX_INSTRUCTIONS", "1e9"),
+    ],
+)
+def test_variables_that_cannot_be(name, value):
+    """A number that cannot be is refused and named, not replaced."""
+    body = "n = C.c_int()\nprint(json.dumps({'e': hip.hipGetDeviceCount(C.byref(n))}))"
+    out, err = hip_client(body, **{f"TILELANG_SIM_{name}": value})
+    assert out == {"e": 100} and f"TILELANG_SIM_{name} must be a number from" in err and value[:40] in err

@@ -142,3 +142,31 @@ def test_progress(kernel):
     mem = dev.array(np.arange(256, dtype=np.int32))
     k.launch(8, 64, [mem])
     assert dev.progress == (8, 8)
+
+
+def test_damaged_files(kernel, tmp_path):
+    """Whatever a file holds, the reader gives arrays or a ValueError."""
+    dev, k = kernel
+    mem = dev.array(np.arange(256, dtype=np.int32))
+    path = tmp_path / "t.trace"
+    k.launch(2, 64, [mem], trace=sim.TraceOptions(values=True, path=path))
+    good = path.read_bytes()
+    rng = np.random.default_rng(5)
+    refused = 0
+    for i in range(600):
+        raw = bytearray(good)
+        at = int(rng.integers(0, len(raw) - 8))
+        if i % 3 == 0:
+            del raw[at:]
+        elif i % 3 == 1:
+            raw[at : at + 8] = b"\xff" * 8
+        else:
+            raw[24:32] = int(rng.integers(3, 1 << 63)).to_bytes(8, "little")
+        try:
+            for w in sim.read_trace(raw).waves:
+                for j in range(len(w.rows)):
+                    w.registers(j)
+                    w.addresses(j)
+        except ValueError:
+            refused += 1
+    assert refused >= 400

@@ -72,6 +72,8 @@ class WaveTrace:
         while at < end:
             head = int(self.data[at])
             n = head >> 48
+            if at + 1 + n > end:
+                raise ValueError(f"damaged trace record: data of instruction {i}")
             yield head & 0xFF, head >> 16 & 0xFFFF, self.data[at + 1 : at + 1 + n]
             at += 1 + n
 
@@ -130,12 +132,19 @@ def read_trace(source: str | os.PathLike[str] | bytes) -> Trace:
     if head["magic"] != b"TLTRACE" or head["version"] != 1 or sizes != (HEAD.itemsize, ROW.itemsize):
         raise ValueError("no trace record of version 1")
     at, waves = HEAD.itemsize, []
+    if int(head["nwaves"]) * WAVE.itemsize > len(raw):
+        raise ValueError("damaged trace record: more waves than bytes")
     for _ in range(int(head["nwaves"])):
         w = np.frombuffer(raw, WAVE, 1, at)[0]
         at += WAVE.itemsize
         nrows, ndata = int(w["nrows"]), int(w["ndata"])
+        if max(nrows, ndata) > len(raw):
+            raise ValueError("damaged trace record: it ends in a wave")
         rows = np.frombuffer(raw, ROW, nrows, at)
         at += (nrows * ROW.itemsize + 7) // 8 * 8
+        have = rows["words"] > 0
+        if (rows["data"][have].astype(np.int64) + rows["words"][have] > ndata).any():
+            raise ValueError("damaged trace record: data of an instruction lie outside")
         waves.append(WaveTrace(w, rows, np.frombuffer(raw, np.uint64, ndata, at)))
         at += 8 * ndata
     waves.sort(key=lambda x: (x.linear, x.wave))
