@@ -1,0 +1,323 @@
+/* race_order.c - what happens before what: epochs, what a wave knows of others, release and acquire, barriers
+ * (contract in mem.h). race.c asks it for every access.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdlib.h>
+
+#include "sim/race_int.h"
+
+void
+sim_known_free_(SimKnown *k)
+{
+    if (k)
+        free(k->e);
+    free(k);
+}
+
+/* ---- epochs and what a wave knows ---- */
+
+uint32_t
+sim_epoch_now_(SimRace *r, SimRaceWave *w)
+{
+    if (w->epoch) {
+        const Epoch *e = epoch_of(r, w->epoch);
+        if (e->interval == w->interval && e->releases == w->releases && e->waited == w->waited)
+            return w->epoch;
+    }
+    pthread_mutex_lock(&r->lock);
+    uint32_t id = r->nepochs, c = id >> CHUNK_BITS;
+    if (c < MAX_CHUNKS && !r->chunk[c])
+        r->chunk[c] = malloc(sizeof(Epoch) << CHUNK_BITS);
+    if (c >= MAX_CHUNKS || !r->chunk[c] || id >= EP_SPLIT) {
+        atomic_store(&r->oom, true);
+        id = 0;
+    } else {
+        r->chunk[c][id & ((1u << CHUNK_BITS) - 1)] =
+            (Epoch){w->workgroup, w->wave, w->interval, w->releases, w->waited, NULL};
+        r->nepochs++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    w->epoch = id;
+    return id;
+}
+
+uint16_t
+sim_pc_number_(SimRace *r, uint32_t slot)
+{
+    _Atomic(_Atomic(uint16_t) *) *at = &r->pc_leaf[slot >> PC_SHIFT & (PC_LEAVES - 1)];
+    _Atomic(uint16_t) *leaf = atomic_load_explicit(at, memory_order_acquire);
+    uint32_t i = slot & ((1u << PC_SHIFT) - 1);
+    uint16_t n = leaf ? atomic_load_explicit(&leaf[i], memory_order_acquire) : 0;
+    if (n)
+        return n;
+    pthread_mutex_lock(&r->lock);
+    leaf = atomic_load_explicit(at, memory_order_relaxed);
+    if (!leaf && (leaf = calloc(1u << PC_SHIFT, sizeof *leaf)))
+        atomic_store_explicit(at, leaf, memory_order_release);
+    n = leaf ? atomic_load_explicit(&leaf[i], memory_order_relaxed) : PC_UNKNOWN;
+    if (!n) {
+        n = r->npcs < PC_UNKNOWN ? (uint16_t)r->npcs++ : PC_UNKNOWN;
+        if (n != PC_UNKNOWN)
+            r->pc_slot[n] = slot;
+        atomic_store_explicit(&leaf[i], n, memory_order_release);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static bool
+known_raise(SimKnown *k, KnownEntry x)
+{
+    uint32_t i = known_at(k, x.group, x.wave);
+    if (i < k->n && k->e[i].group == x.group && k->e[i].wave == x.wave) {
+        k->e[i].bound = TL_MAX(k->e[i].bound, x.bound);
+        return true;
+    }
+    if (k->n == k->cap) {
+        uint32_t cap = k->cap ? k->cap * 2 : 8;
+        KnownEntry *e = realloc(k->e, cap * sizeof *e);
+        if (!e)
+            return false;
+        k->e = e;
+        k->cap = cap;
+    }
+    memmove(k->e + i + 1, k->e + i, (k->n - i) * sizeof *k->e);
+    k->e[i] = x;
+    k->n++;
+    return true;
+}
+
+static bool
+known_merge(SimKnown *to, const SimKnown *from)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < from->n; i++)
+        ok &= known_raise(to, from->e[i]);
+    return ok;
+}
+
+/* ---- release, acquire, barrier ---- */
+
+static Sync **
+sync_slot(SimRace *r, uint64_t addr)
+{
+    Sync **s = &r->sync[(uint32_t)((addr * UINT64_C(0x9e3779b97f4a7c15)) >> 52) & (BUCKETS - 1)];
+    while (*s && (*s)->addr != addr)
+        s = &(*s)->next;
+    return s;
+}
+
+static Sync *
+sync_make(SimRace *r, uint64_t addr)
+{
+    Sync **s = sync_slot(r, addr);
+    if (!*s && (*s = calloc(1, sizeof **s)))
+        (*s)->addr = addr;
+    return *s;
+}
+
+void
+sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    bool ok = true;
+    pthread_mutex_lock(&r->lock);
+    Sync *s = sync_make(r, addr);
+    if (s) {
+        w->releases++;
+        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, w->wave, w->releases});
+        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, ALL_WAVES, w->waited});
+        if (w->known)
+            ok &= known_merge(&s->known, w->known);
+    }
+    if (!s || !ok)
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool
+wave_known(SimRaceWave *w)
+{
+    return w->known || (w->known = calloc(1, sizeof *w->known));
+}
+
+void
+sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = *sync_slot(r, addr);
+    if (s && (!wave_known(w) || !known_merge(w->known, &s->known)))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- stores that may be releases: chips whose encodings do not tell atomic stores from plain ones ---- */
+
+void
+sim_race_open_release(SimRace *r, SimRaceWave *w)
+{
+    w->releases++;
+    uint32_t id = sim_epoch_now_(r, w);
+    if (!id || !w->known)
+        return;
+    SimKnown *k = calloc(1, sizeof *k);
+    if (!k || !known_merge(k, w->known)) {
+        sim_known_free_(k);
+        atomic_store(&r->oom, true);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)].known = k;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool
+epoch_merge(SimRace *r, SimKnown *to, uint32_t id)
+{
+    const Epoch *e = epoch_of(r, id);
+    bool ok = known_raise(to, (KnownEntry){e->group, e->wave, e->releases});
+    ok &= known_raise(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
+    if (e->known)
+        ok &= known_merge(to, e->known);
+    return ok;
+}
+
+void
+sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!wave_known(w) || !epoch_merge(r, w->known, epoch))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = sync_make(r, addr);
+    if (!s || !epoch_merge(r, &s->known, epoch))
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- for reports ---- */
+
+static SimRaceSync *
+fail_of(const Sync *s, uint32_t workgroup)
+{
+    uint32_t i = 0;
+    while (i < s->nfail && s->fail[i].workgroup != workgroup)
+        i++;
+    return i < s->nfail ? &s->fail[i] : NULL;
+}
+
+void
+sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot)
+{
+    pthread_mutex_lock(&r->lock);
+    Sync *s = sync_make(r, addr);
+    SimRaceSync *f = s ? fail_of(s, w->workgroup) : NULL;
+    if (s && !f && s->nfail == s->fail_cap) {
+        uint32_t cap = s->fail_cap ? 2 * s->fail_cap : 4;
+        SimRaceSync *more = realloc(s->fail, cap * sizeof *more);
+        if (more) {
+            s->fail = more;
+            s->fail_cap = cap;
+        }
+    }
+    if (s && !f && s->nfail < s->fail_cap)
+        f = &s->fail[s->nfail++];
+    if (f)
+        *f = (SimRaceSync){.why = why, .workgroup = w->workgroup, .wave = w->wave, .pc_slot = pc_slot};
+    else
+        atomic_store(&r->oom, true);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool
+sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
+{
+    pthread_mutex_lock(&r->lock);
+    const Sync *s = *sync_slot(r, addr);
+    bool any = false;
+    *out = (SimRaceSync){0};
+    if (s) {
+        uint32_t i = known_at(&s->known, workgroup, 0);
+        any = i < s->known.n && s->known.e[i].group == workgroup;
+        const SimRaceSync *f = fail_of(s, workgroup);
+        if (f)
+            *out = *f;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return any;
+}
+
+bool
+sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup)
+{
+    return epoch && epoch_of(r, epoch)->group == workgroup;
+}
+
+/* ---- barriers ---- */
+
+void
+sim_race_signal(SimRaceWave *w, bool complete)
+{
+    w->interval++;
+    w->bound[w->interval & 1] = complete ? w->interval : w->bound[(w->interval - 1) & 1];
+}
+
+void
+sim_race_wait(SimRaceWave *w, SimRaceWave *const *all, uint32_t n)
+{
+    w->waited++;
+    for (uint32_t i = 0; w->seen && i < n && i < w->nwaves; i++) { /* an ended wave holds nobody up */
+        uint32_t b = all[i] ? all[i]->bound[w->waited & 1] : w->waited;
+        w->seen[w->nwaves + i] = TL_MAX(w->seen[w->nwaves + i], b);
+    }
+}
+
+void
+sim_race_invalidate(SimRaceWave *w)
+{
+    for (uint32_t i = 0; w->seen && i < w->nwaves; i++)
+        w->seen[i] = w->seen[w->nwaves + i];
+}
+
+bool
+sim_race_strict(SimRaceWave *w, uint32_t nwaves)
+{
+    w->nwaves = nwaves;
+    w->seen = calloc(nwaves, 2 * sizeof *w->seen);
+    return w->seen != NULL;
+}
+
+void
+sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
+{
+    SimRaceWave *first = NULL;
+    for (uint32_t i = 0; i < n && !first; i++)
+        if (waves[i]->known)
+            first = waves[i];
+    if (!first)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (waves[i] != first && waves[i]->known)
+            known_merge(first->known, waves[i]->known);
+    for (uint32_t i = 0; i < n; i++)
+        if (waves[i] != first && wave_known(waves[i]))
+            known_merge(waves[i]->known, first->known);
+}
+
+void
+sim_race_wave_end(SimRaceWave *w)
+{
+    sim_known_free_(w->known);
+    free(w->seen);
+    w->known = NULL;
+    w->seen = NULL;
+    w->epoch = 0;
+    memset(w->page, 0, sizeof w->page);
+}
