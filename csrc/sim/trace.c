@@ -174,6 +174,9 @@ put_registers(SimWave *w, SimTraceWave *tw, const IsaInst *in)
         bool vector = o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR;
         if (!(o->flags & ISA_WRITE) || (!vector && o->kind != ISA_OPND_SGPR))
             continue;
+        bool rdna = w->code->arch >= ISA_GFX1100;
+        if (!vector && rdna && o->reg == 124) /* null, one register or several */
+            continue;
         for (uint32_t k = 0; k < o->nregs; k++) {
             uint32_t reg = o->reg + k;
             if (vector) {
@@ -183,8 +186,8 @@ put_registers(SimWave *w, SimTraceWave *tw, const IsaInst *in)
                     memcpy(to, ROW(w, reg), LANES * 4);
                 continue;
             }
-            if (w->code->arch >= ISA_GFX1100 && (reg == 124 || reg == 125))
-                reg ^= 1; /* m0 and null change places */
+            if (rdna && reg == 125)
+                reg = S_M0;
             uint64_t *to = reg < 128 ? chunk(tw, CHUNK_SCALAR, reg, 1) : NULL;
             if (to)
                 *to = w->s[reg];

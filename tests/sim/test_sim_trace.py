@@ -170,3 +170,14 @@ def test_damaged_files(kernel, tmp_path):
         except ValueError:
             refused += 1
     assert refused >= 400
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_null_is_no_register(arch):
+    """What an instruction writes to null is in no register; m0 has one name on all chips."""
+    dev = sim.Device(arch, checks="none", threads=1)
+    add = "v_add_co_u32 v1, null, v0, v0\n s_mov_b64 null, 5\n s_mov_b32 m0, 7\n s_mov_b32 null, 1"
+    k = dev.load(simlib.code_object(add, arch=arch)).kernels["k"]
+    w = k.launch(1, 32, [], trace=sim.TraceOptions(values=True))["trace"].wave(0)
+    assert [set(w.registers(i)) for i in range(4)] == [{"v1"}, set(), {"s124"}, set()]
+    assert w.registers(2)["s124"] == 7
