@@ -188,9 +188,29 @@ awaited(const SimGroup *g, uint32_t id)
     return false;
 }
 
+/* The strict rule: all waves that meet have arrived at one and the same instruction. */
+static void
+same_signal(SimGroup *g)
+{
+    SimWave *first = NULL;
+    for (uint32_t i = 0; i < g->nwaves; i++) {
+        SimWave *w = &g->waves[i];
+        if (!is_member(w, 0) || !w->bar_signalled)
+            continue;
+        first = first ? first : w;
+        if (w->bar_pc != first->bar_pc &&
+            !sim_fault(w, w->recs + w->bar_pc, SIM_CHECK_BARRIER, false, 0, 0, first->index,
+                       w->code->base + (uint64_t)first->bar_pc * 4,
+                       "meets wave %u at another barrier instruction (rule: strict)", first->index))
+            return; /* the group has ended */
+    }
+}
+
 static void
 complete(SimGroup *g, uint32_t id)
 {
+    if (!id && g->info->strict && (g->checks >> SIM_CHECK_BARRIER & 1))
+        same_signal(g);
     if (g->chk)
         sim_chk_barrier(g);
     g->epoch++;

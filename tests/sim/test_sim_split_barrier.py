@@ -252,3 +252,22 @@ def test_plain_barrier_is_not_there():
     with pytest.raises(sim.SimulatorFault) as e:
         sim.Device(ARCH, threads=1).load(co).kernels["k"].launch(1, 64, [])
     assert e.value.reports[0].check == "illegal"
+
+
+def test_strict():
+    """The rule of one instruction: by the signal. Without it the halves of a workgroup may meet from two places."""
+    body = """
+  s_cmp_eq_u32 s6, 0
+  s_cbranch_scc1 first
+  s_barrier_signal -1
+  s_branch both
+first:
+  s_barrier_signal -1
+both:
+  s_barrier_wait -1
+"""
+    kernel(body, "all").launch(1, 64, [np.zeros(1024, np.uint32)])
+    r = reports(body, 64, "strict")
+    assert len(r) == 1 and "at another barrier instruction (rule: strict)" in r[0].message
+    assert {r[0].text, r[0].other_text} == {"s_barrier_signal -1"} and r[0].pc != r[0].other_pc
+    kernel(EXCHANGE.format(between=""), "strict").launch(1, 64, [np.zeros(1024, np.uint32)])
