@@ -87,3 +87,22 @@ def test_variables_that_cannot_be(name, value):
     body = "n = C.c_int()\nprint(json.dumps({'e': hip.hipGetDeviceCount(C.byref(n))}))"
     out, err = hip_client(body, **{f"TILELANG_SIM_{name}": value})
     assert out == {"e": 100} and f"TILELANG_SIM_{name} must be a number from" in err and value[:40] in err
+
+
+def test_what_is_closed():
+    """Memory, modules and kernels of a device that is closed, or of a module that is unloaded, are refused."""
+    dev = sim.Device("gfx942")
+    mem, module = dev.array(np.arange(4)), dev.load(code_object("s_nop 0"))
+    kernel = module.kernels["k"]
+    module.unload()
+    with pytest.raises(ValueError, match="not loaded any more"):
+        kernel.disassembly()
+    dev.close()
+    code = code_object("s_nop 0")
+    for use in (mem.numpy, lambda: mem.write(np.arange(2)), lambda: dev.empty(4), lambda: dev.load(code),
+                lambda: dev.counters, lambda: dev.progress):  # fmt: skip
+        with pytest.raises(ValueError, match="this device has been closed"):
+            use()
+    mem.free()
+    dev.cancel()
+    dev.close()

@@ -78,7 +78,7 @@ class DeviceMemory:
         self.nbytes = int(nbytes)
         self._dtype = dtype
         self._shape = shape
-        self._address = device._lib.tlsim_malloc(device._handle, max(self.nbytes, 1), name.encode() if name else None)
+        self._address = device._lib.tlsim_malloc(device._open, max(self.nbytes, 1), name.encode() if name else None)
         if not self._address:
             raise MemoryError(f"the simulated device cannot allocate {nbytes} bytes")
 
@@ -98,7 +98,7 @@ class DeviceMemory:
         out = np.empty(shape, dtype)
         if out.nbytes > self.nbytes:
             raise ValueError(f"{out.nbytes} bytes asked of {self.nbytes} bytes of device memory")
-        self._device._lib.tlsim_copy_out(self._device._handle, out.ctypes.data, self.address, out.nbytes)
+        self._device._lib.tlsim_copy_out(self._device._open, out.ctypes.data, self.address, out.nbytes)
         return out
 
     def write(self, array: np.ndarray) -> None:
@@ -106,11 +106,11 @@ class DeviceMemory:
         data = np.ascontiguousarray(array)
         if data.nbytes > self.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit into {self.nbytes} bytes of device memory")
-        self._device._lib.tlsim_copy_in(self._device._handle, self.address, data.ctypes.data, data.nbytes)
+        self._device._lib.tlsim_copy_in(self._device._open, self.address, data.ctypes.data, data.nbytes)
 
     def free(self) -> None:
         """Gives the memory back; a later access by a kernel is a bounds fault. Freeing twice does nothing."""
-        if self._address:
+        if self._address and self._device._handle:
             self._device._lib.tlsim_free(self._device._handle, self._address)
             self._address = None
 
@@ -184,6 +184,13 @@ class Device:
         if max_instructions is not None:
             self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
 
+    @property
+    def _open(self) -> int:
+        """The handle of a device that is not closed."""
+        if not self._handle:
+            raise ValueError("this device has been closed")
+        return self._handle
+
     def _set(self, name: bytes, value: int) -> None:
         self._lib.tlsim_device_option(self._handle, name, value)
 
@@ -218,7 +225,7 @@ class Device:
         mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape, name if a.flags.writeable else f"read-only array {name}")
         mem.write(a)
         if not a.flags.writeable and "bounds" in self.checks:  # else the bytes are compared afterwards
-            self._lib.tlsim_protect(self._handle, mem.address)
+            self._lib.tlsim_protect(self._open, mem.address)
         return mem
 
     def load(self, source: str | os.PathLike | bytes) -> Module:
@@ -239,19 +246,20 @@ class Device:
     def counters(self) -> dict[str, int]:
         """Launches and wave instructions since the device was made."""
         a, b = C.c_uint64(), C.c_uint64()
-        self._lib.tlsim_counters(self._handle, C.byref(a), C.byref(b))
+        self._lib.tlsim_counters(self._open, C.byref(a), C.byref(b))
         return {"launches": a.value, "instructions": b.value}
 
     @property
     def progress(self) -> tuple[int, int]:
         """Workgroups of the running or last launch that ended, and all of it; may be asked from any thread."""
         a, b = C.c_uint64(), C.c_uint64()
-        self._lib.tlsim_progress(self._handle, C.byref(a), C.byref(b))
+        self._lib.tlsim_progress(self._open, C.byref(a), C.byref(b))
         return a.value, b.value
 
     def cancel(self) -> None:
         """Stops the running launch (from another thread)."""
-        self._lib.tlsim_cancel(self._handle)
+        if self._handle:
+            self._lib.tlsim_cancel(self._handle)
 
     def close(self) -> None:
         """Ends the device; its memory and modules are gone."""
@@ -333,7 +341,7 @@ class Module:
         self._device = device
         self._handle = None
         why = C.create_string_buffer(512)
-        self._handle = device._lib.tlsim_module_load(device._handle, data, len(data), why, len(why))
+        self._handle = device._lib.tlsim_module_load(device._open, data, len(data), why, len(why))
         if not self._handle:
             raise ValueError(f"cannot load the code object: {why.value.decode(errors='replace')}")
         device._modules.add(self)
@@ -394,6 +402,8 @@ class Kernel:
         """(size, text, mnemonic, line, known); code does not change, so each is asked for once."""
         if pc in self._texts:
             return self._texts[pc]
+        if self._module._handle is None:
+            raise ValueError(f"the module of kernel {self.name} is not loaded any more")
         text, mn, file = C.create_string_buffer(256), C.create_string_buffer(96), C.create_string_buffer(512)
         line, known = C.c_uint32(), C.c_bool()
         n = self._lib.tlsim_disassemble(self._handle, pc, text, 256, mn, 96, file, 512, C.byref(line), C.byref(known))
