@@ -546,7 +546,8 @@ def check_target(target: str | None) -> str | None:
 
 def default_target() -> str:
     """The simulated chip."""
-    target = check_target(os.environ.get("TILELANG_SIM_ARCH") or "gfx942")
+    named = os.environ.get("TILELANG_SIM_DEVICES") or os.environ.get("TILELANG_SIM_ARCH") or "gfx942"
+    target = check_target((named.replace(",", " ").split() or [named])[0])
     assert target is not None
     return target
 

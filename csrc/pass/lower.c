@@ -280,7 +280,8 @@ tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
     if (!lw->tgt || lw->tgt->arch != TL_ARCH_CDNA)
         return tl_error(
             ir->diag, ir->kernels.data[*kernel].loc, TL_E_TARGET,
-            tl_arena_printf(ir->arena, "no lowering for target '%s' yet (there is one for gfx942)", tname));
+            tl_arena_printf(ir->arena, "no lowering for target '%s' yet (gfx90a, gfx942 and gfx950 have one)",
+                            tname));
     int64_t w = tl_kattr_int(ir, *kernel, "num_warps", 0);
     if (w < 0 || w > 16 || (w & (w - 1)))
         return tl_error(ir->diag, ir->kernels.data[*kernel].loc, TL_E_VALUE,

@@ -162,6 +162,9 @@ static void
 start_devices(void)
 {
     const char *list = getenv("TILELANG_SIM_DEVICES");
+    const char *from = list && *list ? "DEVICES" : "ARCH";
+    if (!list || !*list)
+        list = getenv("TILELANG_SIM_ARCH");
     uint64_t cus = 0;
     const char *stats = getenv("TILELANG_SIM_STATS");
     char buf[512], why[256], *save, *tok;
@@ -179,7 +182,7 @@ start_devices(void)
         HipDevice *d = &state.dev[state.ndev];
         if (!isa_arch_by_name(tok, &o.arch)) {
             sim_unknown_arch(tok, why, sizeof why);
-            fprintf(stderr, "tilelang simulator: TILELANG_SIM_DEVICES: %s\n", why);
+            fprintf(stderr, "tilelang simulator: TILELANG_SIM_%s: %s\n", from, why);
             continue;
         }
         if (!(d->sim = sim_device_new(&o, why, sizeof why))) {
