@@ -75,10 +75,22 @@ def test_lanes_that_are_given():
             sim.execute(arch, text, state | {"exec": "1f"}, checks="init")
 
 
-@pytest.mark.parametrize("checks", ["race", "bounds", ["init", "barrier"], "bogus"])
+@pytest.mark.parametrize("checks", ["bogus", ["init", "bogus"], "init,bogus"])
 def test_checks_that_are_not(checks):
-    with pytest.raises(ValueError, match="does not exist for bare instructions; there are: none, all, init, wait, haz"):
+    with pytest.raises(ValueError, match="'bogus' does not exist; there are: bounds, init"):
         sim.execute("gfx942", code("s_nop 0"), {}, checks=checks)
+
+
+def test_names_of_checks():
+    """Every name that a device takes; bounds, race and barrier add nothing to what is always found in one wave."""
+    wrong = code("s_cmp_eq_u32 s9, 0\n s_cbranch_scc1 0")
+    for checks in ("race", "bounds", "barrier", ["bounds", "race"], "wait,race", "none", []):
+        sim.execute("gfx942", wrong, STATE, checks=checks)
+        with pytest.raises(sim.SimulatorFault, match="LDS access"):
+            sim.execute("gfx942", code("ds_read_b32 v5, v2 offset:4096"), STATE, checks=checks)
+    for checks in ("init", ["race", "init"], "init,barrier", ("all",)):
+        with pytest.raises(sim.SimulatorFault, match="undefined"):
+            sim.execute("gfx942", wrong, STATE, checks=checks)
 
 
 @pytest.mark.parametrize("arch, wave", [("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1100", 32),

@@ -16,6 +16,7 @@ _NAMED = (106, 107, 124, 125, 126, 127)
 
 
 _CHECKS = ("init", "wait", "hazard")
+"""Bounds are always checked, and one wave alone neither races nor waits for another."""
 
 
 _MODE = {
@@ -81,12 +82,12 @@ def execute(
     result has 16 digits where exec_hi is not 0. The result has the same keys; ``s`` and ``v`` hold all registers given
     and all that changed, ``mode`` the fields given and those that are not as usual (None: neither). mfma="hw": matrix
     and dot instructions sum as the chip does. ``delivery="late"``: what memory instructions do happens as late as the
-    waits in ``code`` allow (all of it by the end), or earlier where ``seed`` says. ``checks``: "none", or names of
-    init, wait and hazard, or "all" of these: registers, vcc, scc and m0 that ``state`` names are defined, others are
-    not; exec and LDS always are. Raises SimulatorFault for an instruction that cannot run, for 2**26 instructions
-    without an end, and for the first thing that a check finds (its report has ``pc`` and ``other_pc`` in bytes from the
-    start of ``code``), ValueError for other checks (one wave races with nobody), a chip or a wave size that does not
-    exist, code that is no whole number of dwords and a malformed state."""
+    waits in ``code`` allow (all of it by the end), or earlier where ``seed`` says. ``checks``: as of a Device; init,
+    wait and hazard find something here (bounds are always checked, one wave neither races nor waits for another):
+    registers, vcc, scc and m0 that ``state`` names are defined, others are not; exec and LDS always are. Raises
+    SimulatorFault for an instruction that cannot run, for 2**26 instructions without an end, and for the first thing
+    that a check finds (its report has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a
+    check, a chip or a wave size that does not exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
     mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
@@ -187,18 +188,9 @@ def execute(
 
 
 def _check_mask(checks: str | Sequence[str]) -> int:
-    """Bits of the checks; ValueError for one that bare instructions do not have."""
-    names = [checks] if isinstance(checks, str) else list(checks)
-    if names == ["none"]:
-        return 0
-    if names == ["all"]:
-        names = list(_CHECKS)
-    for name in names:
-        if name not in _CHECKS:
-            raise ValueError(
-                f"the check {name!r} does not exist for bare instructions; there are: none, all, {', '.join(_CHECKS)}"
-            )
-    return nat.check_mask(names)
+    """Bits of the checks that find something in bare instructions; ValueError for one that does not exist."""
+    mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
+    return mask & nat.check_mask(_CHECKS)
 
 
 def _sgpr(key: str | int) -> int:
