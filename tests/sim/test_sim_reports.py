@@ -106,3 +106,13 @@ def test_what_is_closed():
     mem.free()
     dev.cancel()
     dev.close()
+
+
+def test_library_of_another_version(monkeypatch):
+    """A library without our entry points is refused by name."""
+    from tilelang.sim import _native
+
+    path = pytest.importorskip("_ctypes").__file__
+    monkeypatch.setenv("TILELANG_SIM_LIB", path)
+    with pytest.raises(OSError, match=f"{path} belongs to another version"):
+        _native.library.__wrapped__()

@@ -457,7 +457,7 @@ class Kernel:
         hw = (_mfma(mfma) or dev.mfma) == "hw"
         dims = [_three(grid, "grid"), _three(block, "block")]
         if not 0 <= lds_bytes <= 0xFFFFFFFF:
-            raise ValueError(f"lds_bytes must be at least 0, not {lds_bytes}")
+            raise ValueError(f"lds_bytes must be 0 to 2**32 - 1, not {lds_bytes}")
         recorder = Recorder(trace, dims[0]) if trace is not None else None
         run = recorder.launch if recorder else self._lib.tlsim_launch
         temps: list[tuple[np.ndarray, DeviceMemory]] = []

@@ -184,7 +184,9 @@ def library() -> C.CDLL:
         raise OSError(f"the simulator library is not built: {path} does not exist")
     lib = C.CDLL(str(path))
     for name, (res, *args) in _FUNCTIONS.items():
-        fn = getattr(lib, name)
+        fn = getattr(lib, name, None)
+        if fn is None:
+            raise OSError(f"{path} belongs to another version of tilelang")
         fn.restype = res
         fn.argtypes = args
     if lib.tlsim_report_size() != C.sizeof(Report) or lib.tlsim_wave_state_size() != C.sizeof(WaveState):
