@@ -94,7 +94,7 @@ def keys(arch: str, text: str) -> list[Key]:
 
 def samples(arch: str, fam: str, op: int, rnd: random.Random) -> list[str]:
     """Encodings of one opcode, every form among them."""
-    n = {"VOPD": 4000, "DS": 200, "MUBUF": 60, "FLAT": 40, "MTBUF": 30}.get(fam, 40)
+    n = {"VOPD": 4000, "DS": 200}.get(fam, 100)
     out = [isalib.encoding(rnd, arch, fam, op) for _ in range(n)]
     if fam in VOP or fam in ("VOP3", "VOP3P"):
         for code in [isalib.encoding(rnd, arch, fam, op) for _ in range(60)]:
@@ -114,10 +114,61 @@ def samples(arch: str, fam: str, op: int, rnd: random.Random) -> list[str]:
     return out
 
 
+VGPRS = 0x100 | 0x100 << 9 | 0x100 << 18
+FORMS = {0xF9: (0x06060600, 0x00060600), 0xFA: (0xFF001A00, 0xFF015000), 0xE9: (0xFAC68800,), 0xEA: (0xFAC68800,)}
+SECOND = {  # second dwords with plain registers, by family
+    "SMEM": [0, 0x7C << 25, 0x80 << 25, 4 << 25, 0x10],
+    "FLAT": [0, 0x7F << 16, 0x7C << 16, 4 << 16, 0x100, 2 << 8 | 0x7F << 16],
+    "MUBUF": [0x80000000, 0x80 << 24, 0x7C << 24, 4 << 16 | 0x80 << 24, 0],
+    "MTBUF": [0x80000000, 0x80 << 24, 0x7C << 24, 4 << 16 | 0x80 << 24, 0],
+    "DS": [0, 2 << 8 | 4 << 16, 2],
+    "VOP3": [
+        VGPRS,
+        VGPRS & 0x3FFFF,
+        2 | 4 << 9 | 6 << 18,
+        2 | 4 << 9,
+        0x100 | 4 << 9,
+        0x100 | 0x6A << 18,
+        0x100 | 0x100 << 9 | 0x6A << 18,
+    ],
+}
+
+
+def plain(arch: str, fam: str, op: int) -> list[str]:
+    """Encodings of one opcode with few bits set: modifiers are 0, registers are even and plain."""
+    base, shift, _ = isalib.heads(arch)[fam]
+    head = base | op << shift
+    words: list[tuple[int, int, int]] = []
+    if fam in VOP:
+        words += [(head | src, 0, 0) for src in (0x100, 2, 0x80)]
+        words += [(head | form, w1, 0) for form, second in FORMS.items() for w1 in second]
+    elif fam == "VOP3":
+        for dst in (0, 2, 0x7E, 0x6A, 0x6A << 8, 0x6A << 8 | 2):
+            words += [(head | dst, w1, 0) for w1 in SECOND[fam]]
+            for form in (0xFA, 0xE9, 0xEA):
+                words += [(head | dst, w1 & ~0x1FF | form, FORMS[form][0]) for w1 in SECOND[fam]]
+    elif fam == "VOP3P":
+        for dst in (0, 0x4000, 0x40, 0x4040, 0x8000):
+            for high in (0, 3, 4, 7):
+                for src in (VGPRS, 0x100 | 0x120 << 9 | 0x140 << 18, 0x100 | 0x120 << 9 | 0x80 << 18, 0x100):
+                    words.append((head | dst, src | high << 27, 0))
+                words += [(head | dst, VGPRS & ~0x1FF | f | high << 27, FORMS[f][0]) for f in (0xFA, 0xE9, 0xEA)]
+    else:
+        low = [0, 0x7C, 2, 0x100, 0x10000, 0x20000]
+        if fam == "FLAT":  # the segments
+            low = [x | seg << (24 if arch == "gfx1201" else 14) for x in low for seg in range(3)]
+        second = SECOND.get("FLAT" if fam in ("GLOBAL", "SCRATCH") else fam, [0])
+        words += [(head | x, w1, w2) for x in low for w1 in second for w2 in (0, 2, 0x800000)]
+    return [((a & 0xFFFFFFFF) | (b & 0xFFFFFFFF) << 32 | c << 64).to_bytes(12, "little").hex() for a, b, c in words]
+
+
 def rows(exe: Path, arch: str) -> dict[Key, str]:
     """Every (mnemonic, encoding) of a chip with the hex of one example."""
     rnd = random.Random(1)
-    lines = [c for fam, ops in isalib.opcodes(arch).items() for op in ops for c in samples(arch, fam, op, rnd)]
+    lines: list[str] = []
+    for fam, ops in isalib.opcodes(arch).items():
+        for op in ops:
+            lines += samples(arch, fam, op, rnd) + plain(arch, fam, op)
     out: dict[Key, str] = {}
     for code, answer in zip(lines, isalib.isadump(exe, arch, lines), strict=True):
         size, text = answer.split("\t", 1)
