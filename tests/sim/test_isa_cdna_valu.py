@@ -9,13 +9,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes  # noqa: F401 - names of small floats
 import numpy as np
 import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import LANES, encode, execute, hexrow, row  # noqa: E402
-from test_isa_cdna import decode, encode_value, sample  # noqa: E402
+from test_isa_cdna import decode, encode_value, prng, sample  # noqa: E402
 
 ARCHS = [a for a in ("gfx90a", "gfx942", "gfx950") if sim._native.library().tlsim_arch_available(a.encode())]
 PAIRS = 0xFFFCFF3FC3FFFFF0  # lanes on and off in pairs: DPP swaps neighbours
@@ -510,15 +511,34 @@ def test_cube_maps(arch):
             assert float(got[lane]) == want, f"cube{name}: lane {lane} is {got[lane]}, not {want} of {x[:, lane]}"
 
 
-def test_sparse_integers_of_gfx950():
-    """v_smfmac_i32_16x16x128_i8 and 32x32x64_i8: two of every four k of A, in place; a lone scale load does nothing."""
+SPARSE = {  # suffix -> (types of A and B, bits an element, largest integer that every type holds exactly)
+    "i8": ("int8", "int8", 8, 127),
+    "f16": ("float16", "float16", 16, 64),
+    "bf16": ("bfloat16", "bfloat16", 16, 64),
+    "fp8_fp8": ("float8_e4m3fn", "float8_e4m3fn", 8, 8),
+    "fp8_bf8": ("float8_e4m3fn", "float8_e5m2", 8, 4),
+    "bf8_fp8": ("float8_e5m2", "float8_e4m3fn", 8, 4),
+    "bf8_bf8": ("float8_e5m2", "float8_e5m2", 8, 4),
+}
+
+
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_of_gfx950(kind):
+    """v_smfmac of gfx950's own shapes, in place: two of every four k of A; integers, so every sum is exact."""
     if "gfx950" not in ARCHS:
         pytest.skip("no instructions for gfx950")
+    ta, tb, bits, most = SPARSE[kind]
     rng = np.random.default_rng(9)
+    per = 32 // bits
+
+    def code_of(t: str, x: int) -> int:
+        return int(np.array(x).astype(np.dtype(t)).view(np.uint8 if bits == 8 else np.uint16))
+
     for size, depth in ((16, 128), (32, 64)):
+        depth = depth * 8 // bits
         groups, regs = 64 // size, size * size // 64
-        a = rng.integers(-128, 128, (size, depth // 2))
-        b = rng.integers(-128, 128, (depth, size))
+        a = rng.integers(-most, most + 1, (size, depth // 2))
+        b = rng.integers(-most, most + 1, (depth, size))
         c = rng.integers(-1000, 1000, (size, size))
         pos = np.array([[sorted(rng.choice(4, 2, replace=False)) for _ in range(depth // 4)] for _ in range(size)])
         dense = np.zeros((size, depth), np.int64)
@@ -531,27 +551,88 @@ def test_sparse_integers_of_gfx950():
         for lane in range(LANES):
             i, g = lane % size, lane // size
             for e in range(ea):
-                ra[e // 4, lane] |= (int(a[i, ea * g + e]) & 255) << 8 * (e % 4)
+                ra[e // per, lane] |= code_of(ta, a[i, ea * g + e]) << bits * (e % per)
                 q = ea * g + e
                 ri[0, lane] |= int(pos[i, q // 2, q % 2]) << 2 * e
             for e in range(eb):
-                rb[e // 4, lane] |= (int(b[eb * g + e, i]) & 255) << 8 * (e % 4)
+                rb[e // per, lane] |= code_of(tb, b[eb * g + e, i]) << bits * (e % per)
         where = {}
         for r in range(regs):
             for lane in range(LANES):
                 i = 4 * (lane // 16) + r if size == 16 else 8 * (r // 4) + 4 * (lane // 32) + r % 4
                 where[i, lane % size] = (r, lane)
-                rd[r, lane] = int(c[i, lane % size]) & 0xFFFFFFFF
-        text = f"v_smfmac_i32_{size}x{size}x{depth}_i8 v[32:{31 + regs}], v[0:3], v[8:15], v20"
+                x = int(c[i, lane % size])
+                rd[r, lane] = x & 0xFFFFFFFF if kind == "i8" else np.float32(x).view(np.uint32)
+        result = "i32" if kind == "i8" else "f32"
+        text = f"v_smfmac_{result}_{size}x{size}x{depth}_{kind} v[32:{31 + regs}], v[0:3], v[8:15], v20"
         code = encode("gfx950", [text])[0]
         assert code is not None, text
         v = {str(k): hexrow(ra[k]) for k in range(4)} | {str(8 + k): hexrow(rb[k]) for k in range(8)}
         v |= {str(32 + k): hexrow(rd[k]) for k in range(regs)} | {"20": hexrow(ri[0])}
         out = execute("gfx950", code, {"v": v})
         for (i, j), (r, lane) in where.items():
-            assert signed(int(row(out, 32 + r)[lane]), 32) == want[i, j], f"{text}: D{i, j}"
+            got = row(out, 32 + r)[lane]
+            value = signed(int(got), 32) if kind == "i8" else float(np.uint32(got).view(np.float32))
+            assert value == want[i, j], f"{text}: D{i, j}"
+
+
+def test_lone_scale_load():
+    """v_mfma_ld_scale_b32 without its matrix instruction does nothing."""
+    if "gfx950" not in ARCHS:
+        pytest.skip("no instructions for gfx950")
     code = encode("gfx950", ["v_mfma_ld_scale_b32 v0, v1"])[0]
     assert code is not None
     before = {"0": hexrow(range(LANES)), "1": hexrow(range(64, 128))}
     out = execute("gfx950", code, {"v": before, "s": {"4": "00000007"}})
     assert out["v"] == before and out["s"] == {"4": "00000007"}
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_row_newbcast(arch):
+    """Operations on pairs of registers move lanes by row_newbcast alone: lane 3 of each row of 16 to all of it."""
+    rnd = random.Random(12)
+    move = "row_newbcast:3 row_mask:0xf bank_mask:0xf"
+    types = ("float8_e4m3fnuz", "float8_e5m2fnuz") if arch == "gfx942" else ("float8_e4m3fn", "float8_e5m2")
+    a, b, d = ([float(rnd.randint(-50, 50)) for _ in range(LANES)] for _ in range(3))
+    words = [[int(np.float64(x).view(np.uint64)) for x in xs] for xs in (a, b, d)]
+    v = {}
+    for k, xs in zip((0, 2, 8), words, strict=True):
+        v[str(k)], v[str(k + 1)] = hexrow([x & 0xFFFFFFFF for x in xs]), hexrow([x >> 32 for x in xs])
+    codes = encode(
+        arch,
+        [f"v_fmac_f64_dpp v[8:9], v[0:1], v[2:3] {move}"]
+        + [f"v_cvt_pk_f32_{n}_dpp v[8:9], v0 {move}" for n in ("fp8", "bf8")],
+    )
+    assert codes[0] is not None
+    out = execute(arch, codes[0], {"v": v})
+    got = (row(out, 8).astype(np.uint64) | row(out, 9).astype(np.uint64) << np.uint64(32)).view(np.float64)
+    assert got.tolist() == [a[lane & ~15 | 3] * b[lane] + d[lane] for lane in range(LANES)]
+    assert (codes[1] is None) == (arch == "gfx90a")
+    for code, t in zip(codes[1:], types, strict=True):
+        if code is None:
+            continue
+        small = np.array([[rnd.randint(-4, 4) for _ in range(2)] for _ in range(LANES)]).astype(np.dtype(t))
+        pairs = small.view(np.uint8).astype(np.uint32)
+        out = execute(
+            arch,
+            code,
+            {"v": {"0": hexrow(pairs[:, 0] | pairs[:, 1] << 8), "8": hexrow([0] * LANES), "9": hexrow([0] * LANES)}},
+        )
+        for k in range(2):
+            want = [float(small[lane & ~15 | 3, k]) for lane in range(LANES)]
+            assert row(out, 8 + k).astype(np.uint32).view(np.float32).tolist() == want, t
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_bytes_of_random_numbers_and_ds_nop(arch):
+    """v_prng_b32 with SDWA picks a word of its source; ds_nop leaves registers and LDS as they were."""
+    x = [random.Random(13).getrandbits(32) for _ in range(LANES)]
+    code = encode(arch, ["v_prng_b32_sdwa v6, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", "ds_nop"])
+    assert (code[0] is None) == (arch != "gfx950")
+    if code[0] is not None:
+        out = execute(arch, code[0], {"v": {"0": hexrow(x), "6": hexrow([0] * LANES)}})
+        assert row(out, 6).tolist() == [prng(n >> 16) for n in x]
+    assert code[1] is not None
+    before = {"v": {"0": hexrow(x)}, "lds": bytes(range(64)).hex(), "m0": "ffffffff"}
+    out = execute(arch, code[1], dict(before))
+    assert out["v"] == before["v"] and out["lds"] == before["lds"]
