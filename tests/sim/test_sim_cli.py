@@ -91,11 +91,21 @@ def test_interrupt(tmp_path):
     path.write_bytes(code_object("again: s_branch again"))
     cmd = [sys.executable, "-m", "tilelang.sim", str(path), "--grid", "4", "--block", "64"]
     env = {**os.environ, "TILELANG_SIM_MAX_INSTRUCTIONS": "4000000000"}
-    p = subprocess.Popen(cmd, cwd=Path(__file__).resolve().parents[2], env=env, stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
-    assert p.poll() is None
-    p.send_signal(signal.SIGINT)
-    _, err = p.communicate(timeout=20)
+    p = subprocess.Popen(
+        cmd,
+        cwd=Path(__file__).resolve().parents[2],
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
+    try:
+        time.sleep(1.5)
+        assert p.poll() is None
+        p.send_signal(signal.SIGINT)
+        _, err = p.communicate(timeout=20)
+    finally:
+        p.kill()
     assert p.returncode == 130 and "interrupted" in err
 
 
