@@ -116,6 +116,22 @@ def word(op: int, sdst: int = 0, ssrc1: int = 0, ssrc0: int = 0) -> int:
     return op | sdst << 16 | ssrc1 << 8 | ssrc0
 
 
+def start_state(elf: bytes, heads: list[tuple[int, ...]]) -> tuple[int, int]:
+    """(SGPR of workgroup id x, byte at which waves start) by the kernel descriptor; behind the prologue of 256 bytes
+    where arguments are preloaded."""
+    for h in heads:
+        if h[1] != 11:  # .dynsym
+            continue
+        for at in range(h[4], h[4] + h[5], 24):
+            name, _, _, index, value, _ = struct.unpack_from("<IBBHQQ", elf, at)
+            text = elf[heads[h[6]][4] + name :].split(b"\0", 1)[0]
+            if text.endswith(b".kd"):
+                kd = heads[index][4] + value - heads[index][3]
+                rsrc2, _, preload = struct.unpack_from("<IHH", elf, kd + 52)
+                return rsrc2 >> 1 & 31, 256 if preload & 127 else 0
+    raise SystemExit("no kernel descriptor")
+
+
 def without_last_barrier(
     elf: bytes, kernel: Any, stats: dict[str, Any], grid: tuple[int, int, int], waves: int
 ) -> bytes:
@@ -132,7 +148,9 @@ def without_last_barrier(
     behind = [t for p, t, _ in dis if p > pc and re.match(r"s_(?!waitcnt|nop|mov|load|barrier|setprio)", t)]
     if re.match(r"s_(cbranch_scc|cselect|addc|subb|cmov)", behind[0]):
         raise SystemExit("SCC is alive at the barrier: no place for the planted fault")
-    first = dis[1][0] - dis[0][0]
+    ids, enter = start_state(elf, heads)
+    begin = [p for p, _, _ in dis].index(enter)
+    first = dis[begin + 1][0] - enter
     free = dis[-1][0] + 4
     s_branch, scc1, one = 0xBF820000, 0xBF850000, 129
     out = bytearray(elf)
@@ -140,9 +158,9 @@ def without_last_barrier(
     def jump(at: int, to: int, op: int = 0xBF820000) -> int:
         return op | ((to - at - 4) // 4 & 0xFFFF)
 
-    entry = [word(0xBE800000, 96, 0, 2), word(0xBE800000, 98, 0, 3), word(0xBE800000, 97, 0, 128)]
-    entry += list(struct.unpack_from(f"<{first // 4}I", elf, start))
-    entry.append(jump(free + 4 * len(entry), first))
+    entry = [word(0xBE800000, 96, 0, ids), word(0xBE800000, 98, 0, ids + 1), word(0xBE800000, 97, 0, 128)]
+    entry += list(struct.unpack_from(f"<{first // 4}I", elf, start + enter))
+    entry.append(jump(free + 4 * len(entry), enter + first))
     at = free + 4 * len(entry)
     last = [128 + grid[0] - 1, 128 + grid[1] - 1]
     stub = [word(0x80000000, 97, one, 97), word(0xBF070000, 0, 255, 97), count // (waves * grid[0] * grid[1])]
@@ -153,7 +171,7 @@ def without_last_barrier(
     if free + 4 * len(code) > size or max(grid) > 64:
         raise SystemExit("no room behind the kernel for the planted fault")
     struct.pack_into(f"<{len(code)}I", out, start + free, *code)
-    struct.pack_into("<I", out, start, jump(0, free, s_branch))
+    struct.pack_into("<I", out, start + enter, jump(enter, free, s_branch))
     struct.pack_into("<I", out, start + pc, jump(pc, at))
     return bytes(out)
 
