@@ -234,6 +234,8 @@ begin_message(SimServices *s, uint64_t *id)
 static bool
 append(Message *m, const uint64_t *words, uint32_t n)
 {
+    if (!n) /* a packet may bring none before there is room for any */
+        return true;
     if (m->n + n > m->cap) {
         uint32_t cap = TL_MAX(16, 2 * (m->n + n));
         uint64_t *p = cap <= MAX_WORDS ? realloc(m->words, cap * sizeof *p) : NULL;
