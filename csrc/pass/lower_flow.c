@@ -33,21 +33,10 @@ add_region(Lw *lw, TlOp o)
     return tl_block_new(lw->ir, lw->dst, o);
 }
 
-bool
-lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r)
+/* An `if` of r->n results (types ty); its second region yields r->old, emission goes on in the first one. */
+static bool
+open_if(Lw *lw, TlVal cond, const TlType *ty, LwRegion *r)
 {
-    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor, .sync = lw->sync};
-    if (!cond)
-        return true;
-    r->n = flat(tiles, n, NULL);
-    r->old = TL_NEW_N(lw->arena, TlVal, r->n);
-    TlType *ty = TL_NEW_N(lw->arena, TlType, r->n);
-    if (!r->old || !ty)
-        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
-    flat(tiles, n, r->old);
-    for (uint32_t i = 0; i < r->n; i++)
-        ty[i] = tl_valn(lw->ir, r->old[i])->type;
-    lw->b.loc = lw_loc(lw, at);
     r->op = lw_op(lw, TL_OP_if, &cond, 1, ty, r->n);
     TlBlock yes = r->op ? add_region(lw, r->op) : 0, no = yes ? add_region(lw, r->op) : 0;
     if (!no)
@@ -63,21 +52,28 @@ lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r
 }
 
 bool
+lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r)
+{
+    *r = (LwRegion){.save = lw->b, .anchor = lw->anchor, .sync = lw->sync};
+    if (!cond)
+        return true;
+    r->n = flat(tiles, n, NULL);
+    r->old = TL_NEW_N(lw->arena, TlVal, r->n);
+    TlType *ty = TL_NEW_N(lw->arena, TlType, r->n);
+    if (!r->old || !ty)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    flat(tiles, n, r->old);
+    for (uint32_t i = 0; i < r->n; i++)
+        ty[i] = tl_valn(lw->ir, r->old[i])->type;
+    lw->b.loc = lw_loc(lw, at);
+    return open_if(lw, cond, ty, r);
+}
+
+bool
 lw_when_begin(Lw *lw, TlVal cond, LwRegion *r)
 {
     *r = (LwRegion){.save = lw->b, .anchor = lw->anchor};
-    r->op = lw_op(lw, TL_OP_if, &cond, 1, NULL, 0);
-    TlBlock yes = r->op ? add_region(lw, r->op) : 0, no = yes ? add_region(lw, r->op) : 0;
-    if (!no)
-        return false;
-    lw->b.before = 0;
-    lw->b.block = no;
-    if (!lw_op(lw, TL_OP_yield, NULL, 0, NULL, 0))
-        return false;
-    lw->b.block = yes;
-    if (!lw->anchor)
-        lw->anchor = r->op;
-    return true;
+    return open_if(lw, cond, NULL, r);
 }
 
 bool

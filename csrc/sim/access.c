@@ -1,5 +1,6 @@
 /* access.c - lanes between memory and rows; atomics; mnemonic suffixes. */
 #include "sim/access.h"
+#include "sim/bits.h"
 #include "sim/valu.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -138,60 +139,20 @@ sim_atom_parse(const char *s, bool ds, SimAcc *a)
 /* ---- atomics
  * ----------------------------------------------------------------------------------------------------- */
 
-static float
-af32(uint64_t u)
-{
-    uint32_t v = (uint32_t)u;
-    float f;
-    memcpy(&f, &v, 4);
-    return f;
-}
-static uint32_t
-au32(float f)
-{
-    uint32_t v;
-    memcpy(&v, &f, 4);
-    return v;
-}
-static double
-af64(uint64_t u)
-{
-    double f;
-    memcpy(&f, &u, 8);
-    return f;
-}
-static uint64_t
-au64(double f)
-{
-    uint64_t u;
-    memcpy(&u, &f, 8);
-    return u;
-}
-
-static float
-half_f(uint32_t h)
-{
-    uint32_t x = h & 0x7fff, o = x << 13, r;
-    if (x < 0x400)
-        r = au32(af32(o + (113u << 23)) - af32(113u << 23));
-    else
-        r = o + (x >= 0x7c00 ? 224u << 23 : 112u << 23);
-    return af32(r | (h & 0x8000) << 16);
-}
 static uint32_t
 f_half(float f)
 {
-    uint32_t u = au32(f), s = (u >> 16) & 0x8000, x = u & 0x7fffffff;
+    uint32_t u = sim_f32_bits(f), s = (u >> 16) & 0x8000, x = u & 0x7fffffff;
     if (x >= 0x47800000)
         return s | (x > 0x7f800000 ? 0x7e00 : 0x7c00);
     if (x < 0x38800000)
-        return s | (au32(af32(x) + 0.5f) - 0x3f000000u);
+        return s | (sim_f32_bits(sim_f32(x) + 0.5f) - 0x3f000000u);
     return s | ((x + 0xc8000fffu + ((x >> 13) & 1)) >> 13);
 }
 static uint32_t
 f_bf16(float f)
 {
-    uint32_t u = au32(f);
+    uint32_t u = sim_f32_bits(f);
     if ((u & 0x7fffffff) > 0x7f800000)
         return (u >> 16) | 0x40;
     return (u + 0x7fff + ((u >> 16) & 1)) >> 16;
@@ -201,7 +162,7 @@ f_bf16(float f)
 static uint32_t
 minmax_f32(uint32_t a, uint32_t b, bool max)
 {
-    float x = af32(a), y = af32(b);
+    float x = sim_f32(a), y = sim_f32(b);
     if (x != x)
         return b;
     if (y != y)
@@ -213,7 +174,7 @@ minmax_f32(uint32_t a, uint32_t b, bool max)
 static uint64_t
 minmax_f64(uint64_t a, uint64_t b, bool max)
 {
-    double x = af64(a), y = af64(b);
+    double x = sim_f64(a), y = sim_f64(b);
     if (x != x)
         return b;
     if (y != y)
@@ -262,13 +223,13 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     case AT_MSKOR:
         return (old & ~data) | cmp;
     case AT_FADD:
-        return w8 ? au64(af64(old) + af64(data)) : au32(af32(old) + af32(data));
+        return w8 ? sim_f64_bits(sim_f64(old) + sim_f64(data)) : sim_f32_bits(sim_f32(old) + sim_f32(data));
     case AT_FMIN:
     case AT_FMAX:
         return w8 ? minmax_f64(old, data, op == AT_FMAX)
                   : minmax_f32((uint32_t)old, (uint32_t)data, op == AT_FMAX);
     case AT_FCMP:
-        return (w8 ? af64(old) == af64(cmp) : af32(old) == af32(cmp)) ? data : old;
+        return (w8 ? sim_f64(old) == sim_f64(cmp) : sim_f32(old) == sim_f32(cmp)) ? data : old;
     case AT_CONDXCHG: {
         uint32_t lo = (uint32_t)data, hi = (uint32_t)(data >> 32);
         lo = lo >> 31 ? lo & 0x7fffffff : (uint32_t)old;
@@ -287,13 +248,13 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
         return (uint32_t)(old + 1) | ((old >> 32) + (data >> 32)) << 32;
     case AT_PKF16: {
         uint32_t o = (uint32_t)old, d = (uint32_t)data;
-        return (f_half(half_f(o & 0xffff) + half_f(d & 0xffff)) & 0xffff) |
-               f_half(half_f(o >> 16) + half_f(d >> 16)) << 16;
+        return (f_half(sim_f16(o & 0xffff) + sim_f16(d & 0xffff)) & 0xffff) |
+               f_half(sim_f16(o >> 16) + sim_f16(d >> 16)) << 16;
     }
     case AT_PKBF16: {
         uint32_t o = (uint32_t)old, d = (uint32_t)data;
-        return (f_bf16(af32(o << 16) + af32(d << 16)) & 0xffff) |
-               f_bf16(af32(o & 0xffff0000u) + af32(d & 0xffff0000u)) << 16;
+        return (f_bf16(sim_f32(o << 16) + sim_f32(d << 16)) & 0xffff) |
+               f_bf16(sim_f32(o & 0xffff0000u) + sim_f32(d & 0xffff0000u)) << 16;
     }
     }
     return old;

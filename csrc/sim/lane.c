@@ -27,13 +27,7 @@ BODY(writelane)
 }
 BODY(swap)
 {
-    uint32_t *a = ROW(w, r->dst), *b = ROW(w, r->src[0].idx);
-    const uint32_t *m = exec_mask(w, EXEC(w));
-    for (int i = 0; i < LANES; i++) {
-        uint32_t x = (a[i] ^ b[i]) & m[i];
-        a[i] ^= x;
-        b[i] ^= x;
-    }
+    sim_swap_rows(w, ROW(w, r->dst), ROW(w, r->src[0].idx));
     return NEXT(r);
 }
 /* Exchanges odd rows (of 16 or 32 lanes) of the first with even rows of the second register. */

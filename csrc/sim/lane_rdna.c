@@ -81,13 +81,7 @@ BODY(swaprel)
     uint32_t src, dst;
     if (!sim_rel_rows(w, r, &src, &dst))
         return NEXT(r);
-    uint32_t *a = ROW(w, dst), *b = ROW(w, src);
-    const uint32_t *m = exec_mask(w, EXEC(w));
-    for (int i = 0; i < LANES; i++) {
-        uint32_t x = (a[i] ^ b[i]) & m[i];
-        a[i] ^= x;
-        b[i] ^= x;
-    }
+    sim_swap_rows(w, ROW(w, dst), ROW(w, src));
     return NEXT(r);
 }
 

@@ -572,6 +572,12 @@ sim_mem_new(bool init_shadow)
     return m;
 }
 
+bool
+sim_mem_shadowed(const SimMem *m)
+{
+    return m->init_shadow;
+}
+
 static void
 owned_free(Owned *o)
 {

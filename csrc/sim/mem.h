@@ -123,7 +123,8 @@ void sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n);
 /* ---- the table ---- */
 
 SimMem *sim_mem_new(bool init_shadow);
-void sim_mem_free(SimMem *m); /* frees all memory it owns */
+bool sim_mem_shadowed(const SimMem *m); /* what sim_mem_new was told */
+void sim_mem_free(SimMem *m);           /* frees all memory it owns */
 
 /* Own memory, page-aligned with an unmapped page behind it; contents undefined (filled with 0xcd), exact
  * size. NULL: out of memory. */

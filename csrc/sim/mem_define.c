@@ -42,7 +42,7 @@ void
 sim_mem_define(SimMem *m, uint64_t addr, uint64_t n)
 {
     SimExtent x;
-    if (sim_mem_lookup(m, addr, n, &x))
+    if (sim_mem_shadowed(m) && sim_mem_lookup(m, addr, n, &x))
         sim_mark_defined(&x, addr, n);
 }
 
@@ -50,7 +50,7 @@ void
 sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n)
 {
     SimExtent d, s;
-    if (!n || !sim_mem_lookup(m, dst, n, &d) || !d.init)
+    if (!sim_mem_shadowed(m) || !n || !sim_mem_lookup(m, dst, n, &d) || !d.init)
         return;
     if (!sim_mem_lookup(m, src, n, &s) || !s.init) {
         sim_mark_defined(&d, dst, n);

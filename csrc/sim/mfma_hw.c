@@ -1,6 +1,7 @@
 /* mfma_hw.c - the chips' own summation (contract in mfma_hw.h). */
 #include <string.h>
 
+#include "sim/bits.h"
 #include "sim/mfma_hw.h"
 
 enum { EMPTY = -100000, QNAN = 0x7fc00000, MODE_FP16_OVFL = 23 };
@@ -322,19 +323,11 @@ pack_f32(int64_t units, int lsb)
 
 /* ---- S and P: host operations ---- */
 
-static float
-as_float(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
+/* The bits of a result: any NaN is the chip's own. */
 static uint32_t
-as_bits(float f)
+result_bits(float f)
 {
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return f == f ? u : QNAN;
+    return f == f ? sim_f32_bits(f) : QNAN;
 }
 static uint32_t
 flush_signed(uint32_t u)
@@ -351,7 +344,7 @@ dot_s(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint3
                  y = keep_in ? b[i].sig : flush_signed(b[i].sig);
         if (h->mode_c && !keep_in)
             c = flush_signed(c);
-        c = as_bits(__builtin_fmaf(as_float(x), as_float(y), as_float(c)));
+        c = result_bits(__builtin_fmaf(sim_f32(x), sim_f32(y), sim_f32(c)));
         if (h->mode_c && !keep_out)
             c = flush_signed(c);
     }
@@ -361,7 +354,7 @@ dot_s(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint3
 static uint32_t
 add_flush(uint32_t x, uint32_t y)
 {
-    return flush_signed(as_bits(as_float(x) + as_float(y)));
+    return flush_signed(result_bits(sim_f32(x) + sim_f32(y)));
 }
 static uint32_t
 dot_p(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint32_t c)
@@ -371,7 +364,7 @@ dot_p(const SimHwDot *h, const SimHwNum *a, const SimHwNum *b, uint32_t k, uint3
     for (uint32_t i = 0; i < k; i += h->group) {
         uint32_t p[4] = {0, 0, 0, 0};
         for (uint32_t j = 0; j < h->group && i + j < k; j++)
-            p[j] = flush_signed(as_bits(as_float(a[i + j].sig) * as_float(b[i + j].sig)));
+            p[j] = flush_signed(result_bits(sim_f32(a[i + j].sig) * sim_f32(b[i + j].sig)));
         uint32_t s = add_flush(p[0], p[1]);
         if (h->group == 4)
             s = add_flush(s, add_flush(p[2], p[3]));

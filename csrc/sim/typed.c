@@ -2,6 +2,7 @@
  * rule. */
 #include <math.h>
 
+#include "sim/bits.h"
 #include "sim/typed.h"
 
 enum { N_UNORM, N_SNORM, N_USCALED, N_SSCALED, N_UINT, N_SINT, N_FLOAT = 7 };
@@ -50,22 +51,6 @@ sim_format_unified(uint32_t format, uint32_t *dfmt, uint32_t *nfmt)
     return false;
 }
 
-static float
-as_float(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static uint32_t
-as_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-
 /* A small float with 5 bits of exponent: 16 bits with a sign, 11 and 10 bits without. */
 static uint32_t
 small_to_float(uint32_t x, uint32_t mant, bool sign)
@@ -75,13 +60,13 @@ small_to_float(uint32_t x, uint32_t mant, bool sign)
         return s | 0x7f800000u | m << (23 - mant);
     if (e)
         return s | (e + 112) << 23 | m << (23 - mant);
-    return s | as_bits(ldexpf((float)m, -14 - (int)mant));
+    return s | sim_f32_bits(ldexpf((float)m, -14 - (int)mant));
 }
 
 static uint32_t
 float_to_small(uint32_t u, uint32_t mant, bool sign)
 {
-    float f = as_float(u & 0x7fffffff);
+    float f = sim_f32(u & 0x7fffffff);
     uint32_t s = sign ? u >> 31 << (mant + 5) : 0, inf = 31u << mant;
     if (f != f)
         return s | inf | 1u << (mant - 1);
@@ -104,12 +89,6 @@ sim_half_of(uint32_t f32)
     return float_to_small(f32, 10, true);
 }
 
-uint32_t
-sim_float_of(uint32_t f16)
-{
-    return small_to_float(f16, 10, true);
-}
-
 static uint32_t
 component_load(uint32_t x, uint32_t n, uint32_t nfmt)
 {
@@ -117,13 +96,13 @@ component_load(uint32_t x, uint32_t n, uint32_t nfmt)
     double top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1;
     switch (nfmt) {
     case N_UNORM:
-        return as_bits((float)(x / top));
+        return sim_f32_bits((float)(x / top));
     case N_SNORM:
-        return as_bits((float)(s / stop < -1 ? -1 : s / stop));
+        return sim_f32_bits((float)(s / stop < -1 ? -1 : s / stop));
     case N_USCALED:
-        return as_bits((float)x);
+        return sim_f32_bits((float)x);
     case N_SSCALED:
-        return as_bits((float)s);
+        return sim_f32_bits((float)s);
     case N_SINT:
         return (uint32_t)s;
     case N_FLOAT:
@@ -139,7 +118,7 @@ component_load(uint32_t x, uint32_t n, uint32_t nfmt)
 static uint32_t
 component_store(uint32_t c, uint32_t n, uint32_t nfmt)
 {
-    double f = as_float(c), top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1, v;
+    double f = sim_f32(c), top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1, v;
     uint32_t mask = n < 32 ? (1u << n) - 1 : ~0u;
     f = f != f ? 0 : f;
     switch (nfmt) {

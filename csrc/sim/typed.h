@@ -14,6 +14,5 @@ void sim_format_load(uint32_t dfmt, uint32_t nfmt, const uint8_t *p, uint32_t c[
 /* The reverse; integers that do not fit are clamped. */
 void sim_format_store(uint32_t dfmt, uint32_t nfmt, const uint32_t c[4], uint8_t *p);
 uint32_t sim_half_of(uint32_t f32); /* bits, to nearest even */
-uint32_t sim_float_of(uint32_t f16);
 
 #endif

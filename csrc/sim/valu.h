@@ -62,6 +62,18 @@ sim_dpp_zero(const IsaInst *in)
     return in->form == ISA_DPP8 || in->bound_ctrl;
 }
 
+/* Exchanges two rows where EXEC is on. */
+static inline void
+sim_swap_rows(SimWave *w, uint32_t *a, uint32_t *b)
+{
+    const uint32_t *m = exec_mask(w, EXEC(w));
+    for (int i = 0; i < LANES; i++) {
+        uint32_t x = (a[i] ^ b[i]) & m[i];
+        a[i] ^= x;
+        b[i] ^= x;
+    }
+}
+
 /* lane.c, lane_rdna.c */
 bool sim_build_lane_rdna(SimBuild *b);
 const SimRec *sim_body_nop(SimWave *w, const SimRec *r);

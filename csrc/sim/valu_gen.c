@@ -2,25 +2,11 @@
  * SDWA, rounding and denormal modes other than the default. Sources are copied to rows of their own, changed
  * there, and the kernel runs on the copies.
  */
+#include "sim/bits.h"
 #include "sim/valu.h"
 #include <fenv.h>
 
 #define EACH(i) for (int i = 0; i < LANES; i++)
-
-static inline uint32_t
-f_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    return u;
-}
-static inline float
-f_from(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, 4);
-    return f;
-}
 
 /* ---- DPP
  * ------------------------------------------------------------------------------------------------------- */
@@ -172,17 +158,6 @@ sign_ops(uint32_t *row, uint32_t bit, bool neg, bool abs_)
     row[i] ^= bit;
 }
 
-static float
-half_to_float(uint32_t h)
-{
-    uint32_t x = h & 0x7fff, o = x << 13, e = x & 0x7c00, r;
-    if (e == 0)
-        r = f_bits(f_from(o + (113u << 23)) - f_from(113u << 23));
-    else
-        r = o + (e == 0x7c00 ? 224u << 23 : 112u << 23);
-    return f_from(r | (h & 0x8000) << 16);
-}
-
 /* Is the upper half of the register the source? A vector register says so itself where 16-bit operands name
  * halves, a scalar by op_sel. */
 static bool
@@ -206,7 +181,7 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
     if (d->flags & OPF_MIX) {
         if (selhi)
             EACH(l)
-        t[l] = f_bits(half_to_float(sel ? t[l] >> 16 : t[l]));
+        t[l] = sim_f32_bits(sim_f16(sel ? t[l] >> 16 : t[l]));
         sign_ops(t, 0x80000000u, neg || ((in->neg_lo >> i) & 1), abs_ || ((in->neg_hi >> i) & 1));
         return;
     }
@@ -258,8 +233,8 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
 static uint32_t
 half_scale(uint32_t h, float f)
 {
-    float v = half_to_float(h) * f;
-    uint32_t u = f_bits(v), s = (u >> 16) & 0x8000, m = u & 0x7fffffff;
+    float v = sim_f16(h) * f;
+    uint32_t u = sim_f32_bits(v), s = (u >> 16) & 0x8000, m = u & 0x7fffffff;
     if (m >= 0x47800000)
         return s | (m > 0x7f800000 ? 0x7e00 : 0x7c00);
     if (m < 0x38800000)
@@ -312,8 +287,8 @@ modify_result(SimWave *w, const SimRec *r, uint32_t *d)
         if (dt == KT_F32 && !den32)
             EACH(i)
             {
-                float v = f_from(d[i]) * f;
-                uint32_t u = f_bits(v);
+                float v = sim_f32(d[i]) * f;
+                uint32_t u = sim_f32_bits(v);
                 d[i] = (u & 0x7f800000) ? u : u & 0x80000000u;
             }
         if (dt == KT_F16 && !den64)

@@ -1,6 +1,7 @@
 /* vmem_typed.c - typed buffers: the format is in the instruction (tbuffer) or in the descriptor; gfx9 has a
  * data and a number format, later chips one number for both.
  */
+#include "sim/bits.h"
 #include "sim/typed.h"
 #include "sim/vmem.h"
 
@@ -115,7 +116,7 @@ sim_body_typed_store(SimWave *w, const SimRec *r)
             uint32_t reg = ROW(w, r->src[1].idx + (op.acc.d16 ? k / 2 : k))[l];
             if (op.acc.d16) {
                 reg = op.acc.d16 == 2 || k & 1 ? reg >> 16 : reg & 0xffff;
-                reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_float_of(reg);
+                reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_f32_bits(sim_f16(reg));
             }
             c[k] = reg;
         }

@@ -15,6 +15,7 @@
  */
 #include <math.h>
 
+#include "sim/bits.h"
 #include "sim/core.h"
 #include "sim/mfma_hw.h"
 
@@ -127,19 +128,7 @@ sparse_index(const WmmaExt *x, const uint32_t *row, uint8_t *idx)
 static double
 narrow_value(uint32_t bits, WmmaOut out)
 {
-    uint32_t s = bits & 0x8000, x = bits & 0x7fff, m = x & 1023, e = x >> 10;
-    double v;
-    float f;
-    if (out == OUT_BF16) {
-        bits <<= 16;
-        memcpy(&f, &bits, 4);
-        return f;
-    }
-    if (e == 31)
-        v = m ? NAN : (double)INFINITY;
-    else
-        v = e ? ldexp(1024 + m, (int)e - 25) : ldexp(m, -24);
-    return s ? -v : v;
+    return out == OUT_BF16 ? sim_f32(bits << 16) : sim_f16(bits);
 }
 
 /* x + y to nearest even in a float format with `mant` bits of mantissa and normal exponents from `emin`; the
