@@ -1,27 +1,7 @@
 /* hip_client.c - a C host program on the real HIP headers: layouts, launches by every entry point,
  * attributes. Built and run by test_sim_hip_c.py; argument: a code object whose kernel k(in, out, c) adds c
  * to dwords, 64 threads a workgroup. */
-#define __HIP_PLATFORM_AMD__
-#include <hip/hip_runtime_api.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        hipError_t e_ = (call);                                                                              \
-        if (e_ != hipSuccess) {                                                                              \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, hipGetErrorName(e_));                      \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-#define CHECK(cond)                                                                                          \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #cond);                                               \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
+#include "hip_check.h"
 
 enum { N = 256 };
 

@@ -1,29 +1,8 @@
 /* hip_graphs.c - stream capture and graph nodes from a C program on the real HIP headers. Built and run by
  * test_sim_hip_c.py; argument: a code object whose kernel k(in, out, c) adds c to dwords, 64 threads a
  * workgroup. */
-#define __HIP_PLATFORM_AMD__
-#include <hip/hip_runtime_api.h>
+#include "hip_check.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define IS(code, call)                                                                                       \
-    do {                                                                                                     \
-        hipError_t e_ = (call);                                                                              \
-        if (e_ != (code)) {                                                                                  \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, hipGetErrorName(e_));                      \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
-#define OK(call) IS(hipSuccess, call)
-#define CHECK(cond)                                                                                          \
-    do {                                                                                                     \
-        if (!(cond)) {                                                                                       \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #cond);                                               \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 enum { N = 256 };
 static hipFunction_t f;

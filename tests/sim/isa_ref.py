@@ -20,10 +20,12 @@ F64 = [0, 1 << 63, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 <<
 INTS = [0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFF, 0x8000, 0x7FFF, 0x80008000, 0xFF, 0x80, 0x12345678]
 
 
-def encode(arch: str, lines: list[str], wave: int = 0) -> list[bytes | None]:
-    """Machine code of each line, None where the chip has no such instruction; wave: 0 = the chip's default."""
+def encode(arch: str, lines: list[str], wave: int = 0, features: tuple[str, ...] = ()) -> list[bytes | None]:
+    """Machine code of each line, None where the chip has no such instruction; wave: 0 = the chip's default;
+    features: more of LLVM's, "+" before each."""
     cmd = [simlib.llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-show-encoding"]
-    cmd += [f"-mattr=+wavefrontsize{wave}"] if wave else []
+    features = ((f"+wavefrontsize{wave}",) if wave else ()) + features
+    cmd += ["-mattr=" + ",".join(features)] if features else []
     run = subprocess.run(cmd, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
     bad = {int(m[1]) for m in re.finditer(r"<stdin>:(\d+):\d+: error:", run.stderr)}
     codes = iter(re.findall(r"encoding: \[([^\]]*)\]", run.stdout))
@@ -60,6 +62,25 @@ def number(bits: np.ndarray, kind: str) -> np.ndarray:
 def mask_of(bools: Any) -> int:
     """Lane mask of a sequence of truth values."""
     return sum(1 << i for i, b in enumerate(bools) if b)
+
+
+FORMAT = {"f16": (5, 10), "f32": (8, 23), "f64": (11, 52)}
+"""Bits of exponent and mantissa."""
+
+
+def float_class(bits: int, kind: str) -> int:
+    """Bit number of v_cmp_class."""
+    e, m = FORMAT[kind]
+    sign, exp, man = bits >> (e + m) & 1, bits >> m & ((1 << e) - 1), bits & ((1 << m) - 1)
+    if exp == (1 << e) - 1 and man:
+        return man >> (m - 1) & 1
+    if exp == (1 << e) - 1:
+        return 2 if sign else 9
+    if exp:
+        return 3 if sign else 8
+    if man:
+        return 4 if sign else 7
+    return 5 if sign else 6
 
 
 def hexrow(row: Any) -> str:

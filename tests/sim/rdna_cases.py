@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import simlib
+from isa_ref import encode, hexrow
 from test_sim_vectors import same
 
 N = 32
@@ -222,22 +221,8 @@ def texts(c: Case, arch: str, wave: int, form: str, move: str) -> list[str]:
 
 def assemble(arch: str, wave: int, lines: list[str]) -> list[bytes | None]:
     """Machine code of each line, None where the chip has no such instruction."""
-    attr = "-mattr=+wavefrontsize64,-wavefrontsize32" if wave == 64 else "-mattr=+wavefrontsize32,-wavefrontsize64"
-    if any(re.search(r"v\d+\.[lh]", t) for t in lines):  # as gfx1100 has it anyway
-        attr += ",+real-true16"
-    cmd = [simlib.llvm_mc(), "-triple=amdgcn-amd-amdhsa", f"-mcpu={arch}", attr, "-show-encoding"]
-    run = subprocess.run(cmd, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False)
-    bad = {int(m[1]) for m in re.finditer(r"<stdin>:(\d+):\d+: error:", run.stderr)}
-    codes = iter(re.findall(r"encoding: \[([^\]]*)\]", run.stdout))
-    out: list[bytes | None] = []
-    for i in range(1, len(lines) + 1):
-        out.append(None if i in bad else bytes(int(x, 16) for x in next(codes).split(",")))
-    assert next(codes, None) is None, "more encodings than lines"
-    return out
-
-
-def hexrow(row: np.ndarray) -> str:
-    return "".join(f"{int(x):08x}" for x in row)
+    halves = any(re.search(r"v\d+\.[lh]", t) for t in lines)  # as gfx1100 has it anyway
+    return encode(arch, lines, wave, ("+real-true16",) if halves else ())
 
 
 def join(a: Case, b: Case) -> Case:

@@ -11,10 +11,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from isa_ref import values
+from isa_ref import FORMAT, float_class, values
 from rdna_cases import M32, Case, N
-
-FORMAT = {"f16": (5, 10), "f32": (8, 23), "f64": (11, 52)}
 
 
 def s(x: int, n: int = 32) -> int:
@@ -207,21 +205,6 @@ FLOAT_OPS: dict[str, Any] = {
     "nle": lambda a, b: not a <= b, "neq": lambda a, b: not a == b, "nlt": lambda a, b: not a < b,
     "t": lambda a, b: True,
 }  # fmt: skip
-
-
-def float_class(bits: int, kind: str) -> int:
-    """Bit number of v_cmp_class."""
-    e, m = FORMAT[kind]
-    sign, exp, man = bits >> (e + m) & 1, bits >> m & ((1 << e) - 1), bits & ((1 << m) - 1)
-    if exp == (1 << e) - 1 and man:
-        return man >> (m - 1) & 1
-    if exp == (1 << e) - 1:
-        return 2 if sign else 9
-    if exp:
-        return 3 if sign else 8
-    if man:
-        return 4 if sign else 7
-    return 5 if sign else 6
 
 
 # ---- tables -------------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import functools
+import gzip
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,32 @@ from typing import Any
 import numpy as np
 import pytest
 
-# ---- the outside kernels (format: README of the data) -------------------------------------------------------------
+# ---- the outside data (format: its README) ------------------------------------------------------------------------
+
+SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+"""Where the outside data is; it need not be there."""
+CHECKS_OF = {
+    "missing_waitcnt": {"wait", "race"},
+    "missing_barrier": {"race", "barrier"},
+    "missing_nop": {"hazard"},
+    "oob_global_read": {"bounds"},
+    "oob_global_write": {"bounds"},
+    "oob_lds": {"bounds"},
+    "uninit_lds_read": {"init"},
+    "uninit_scratch_read": {"init"},
+    "uninit_global_read": {"init"},
+}
+"""Which checks may name a class of faults."""
+
+
+@functools.cache
+def lanemaps(arch: str) -> dict[str, dict[str, list[dict[str, str]]]]:
+    """Matrix opcode -> operand -> rows of the published lane map."""
+    maps: dict = defaultdict(lambda: defaultdict(list))
+    with gzip.open(SHARED / f"oracle/lanemap/lanemap.{arch}.csv.gz", "rt") as f:
+        for row in csv.DictReader(f):
+            maps[row["opcode"]][row["operand"]].append(row)
+    return maps
 
 
 @functools.cache

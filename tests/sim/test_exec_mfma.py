@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import os
 import re
 import shutil
 import struct
 import subprocess
 import sys
-from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
+import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-MAPS_DIR = SHARED / "oracle/lanemap"
 MC = shutil.which("llvm-mc-22") or shutil.which("llvm-mc")
 
-if not MAPS_DIR.is_dir():
+if not (simlib.SHARED / "oracle/lanemap").is_dir():
     pytest.skip("the outside test data is not there", allow_module_level=True)
 if MC is None:
     pytest.skip("no llvm-mc to encode instructions", allow_module_level=True)
@@ -42,15 +37,7 @@ def assemble(text: str, arch: str = "gfx942") -> bytes:
     return b"".join(bytes(int(x, 16) for x in f.split(",")) for f in found)
 
 
-def lanemaps(arch: str) -> dict[str, dict[str, list[dict[str, str]]]]:
-    maps: dict = defaultdict(lambda: defaultdict(list))
-    with gzip.open(MAPS_DIR / f"lanemap.{arch}.csv.gz", "rt") as f:
-        for row in csv.DictReader(f):
-            maps[row["opcode"]][row["operand"]].append(row)
-    return maps
-
-
-MAPS = {(arch, op): rows for arch in ARCHS for op, rows in lanemaps(arch).items()}
+MAPS = {(arch, op): rows for arch in ARCHS for op, rows in simlib.lanemaps(arch).items()}
 FLOAT8 = {  # bit patterns of 1.0 and 2.0, and the sign
     "fp8": {"gfx942": (0x40, 0x48, 0x80), "gfx950": (0x38, 0x40, 0x80)},
     "bf8": {"gfx942": (0x40, 0x44, 0x80), "gfx950": (0x3C, 0x40, 0x80)},

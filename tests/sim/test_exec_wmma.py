@@ -5,26 +5,20 @@ lanes 32..63 hold the upper half of the registers of a wave of 32, as Mesa's com
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
 import re
 import shutil
 import subprocess
-from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
+import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
 ARCHS = ("gfx1100", "gfx1201")
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-MAPS_DIR = SHARED / "oracle/lanemap"
 MC = shutil.which("llvm-mc-22") or shutil.which("llvm-mc")
 A, B, C, D, IDX = 0, 32, 96, 128, 80  # first registers
-if not MAPS_DIR.is_dir():
+if not (simlib.SHARED / "oracle/lanemap").is_dir():
     pytest.skip("the outside test data is not there", allow_module_level=True)
 if MC is None:
     pytest.skip("no llvm-mc to encode instructions", allow_module_level=True)
@@ -38,15 +32,7 @@ def assemble(text: str, arch: str, wave: int = 32) -> bytes:
     return b"".join(bytes(int(x, 16) for x in f.split(",")) for f in found)
 
 
-def lanemaps(arch: str) -> dict[str, dict[str, list[dict[str, str]]]]:
-    maps: dict = defaultdict(lambda: defaultdict(list))
-    with gzip.open(MAPS_DIR / f"lanemap.{arch}.csv.gz", "rt") as f:
-        for row in csv.DictReader(f):
-            maps[row["opcode"]][row["operand"]].append(row)
-    return maps
-
-
-MAPS = {(arch, op): rows for arch in ARCHS for op, rows in lanemaps(arch).items()}
+MAPS = {(arch, op): rows for arch in ARCHS for op, rows in simlib.lanemaps(arch).items()}
 FLOATS = {"fp8": (0x38, 0x40, 0x80), "bf8": (0x3C, 0x40, 0x80)}  # 1.0, 2.0, sign
 
 

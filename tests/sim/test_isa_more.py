@@ -14,7 +14,7 @@ import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
-from isa_ref import LANES, encode, execute, hexrow, mask_of, number, put, row, values, wide  # noqa: E402
+from isa_ref import LANES, encode, execute, float_class, hexrow, mask_of, number, put, row, values, wide  # noqa: E402
 
 ARCHS = [a for a in ("gfx90a", "gfx942", "gfx950") if sim._native.library().tlsim_arch_available(a.encode())]
 assert "gfx942" in ARCHS
@@ -114,21 +114,6 @@ def test_comparisons(arch):
             assert out["vcc"] == "5" * 16, text
         seen += 1
     assert seen > 400
-
-
-def float_class(bits: int, kind: str) -> int:
-    """Bit number of v_cmp_class."""
-    e, m = {"f16": (5, 10), "f32": (8, 23), "f64": (11, 52)}[kind]
-    sign, exp, man = bits >> (e + m) & 1, bits >> m & ((1 << e) - 1), bits & ((1 << m) - 1)
-    if exp == (1 << e) - 1 and man:
-        return man >> (m - 1) & 1
-    if exp == (1 << e) - 1:
-        return 2 if sign else 9
-    if exp:
-        return 3 if sign else 8
-    if man:
-        return 4 if sign else 7
-    return 5 if sign else 6
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -9,6 +9,7 @@ import json
 import subprocess
 
 import pytest
+import simlib
 
 vectors = pytest.importorskip("test_sim_vectors")
 
@@ -26,7 +27,7 @@ def test_same_instruction_same_result(arch, build):
         pytest.skip(f"{exe} is not built")
     if not vectors.sim._native.library().tlsim_arch_available(arch.encode()):
         pytest.skip(f"no instructions for {arch}")
-    with gzip.open(vectors.SHARED / "oracle/vectors/vectors.gfx942.jsonl.gz", "rt") as f:
+    with gzip.open(simlib.SHARED / "oracle/vectors/vectors.gfx942.jsonl.gz", "rt") as f:
         rows = [json.loads(line) for line in f]
     lines = "\n".join(r["bytes"] for r in rows) + "\n"
     texts = [

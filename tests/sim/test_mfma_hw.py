@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED = Path(os.environ.get("TILELANG_SHARED", ROOT.parent / "shared"))
 ARCHS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 FORMATS = {  # bits, exponent bits, fraction bits, bias, kind of specials
     "f32": (32, 8, 23, 127, "ieee"),
@@ -391,7 +391,7 @@ def same(got: int, want: int, arch: str) -> bool:
 
 
 def oracle_rows() -> list[dict[str, str]]:
-    path = SHARED / "oracle/mfma-hw.csv"
+    path = simlib.SHARED / "oracle/mfma-hw.csv"
     if not path.exists():
         return []
     return list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))

@@ -5,12 +5,8 @@ exact-arithmetic model of test_mfma_hw. Recorded hardware elements run through t
 
 from __future__ import annotations
 
-import csv
-import functools
-import gzip
 import random
 import re
-from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -20,21 +16,11 @@ ref = pytest.importorskip("test_mfma_hw")
 
 from isa_ref import encode, hexrow  # noqa: E402
 
-sim, SHARED = ref.sim, ref.SHARED
-MAPS = SHARED / "oracle/lanemap"
-if not MAPS.is_dir():
+sim = ref.sim
+if not (simlib.SHARED / "oracle/lanemap").is_dir():
     pytest.skip("the outside test data is not there", allow_module_level=True)
 ARCHS = [a for a in ref.ARCHS if sim._native.library().tlsim_arch_available(a.encode())]
 Rows = dict[str, list[dict[str, str]]]
-
-
-@functools.cache
-def lanemaps(arch: str) -> dict[str, Rows]:
-    maps: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
-    with gzip.open(MAPS / f"lanemap.{arch}.csv.gz", "rt") as f:
-        for row in csv.DictReader(f):
-            maps[row["opcode"]][row["operand"]].append(row)
-    return maps
 
 
 def kinds(arch: str, op: str) -> tuple[str, str, str, str] | None:
@@ -53,7 +39,7 @@ def kinds(arch: str, op: str) -> tuple[str, str, str, str] | None:
     return z.get(a, a), z.get(b, b), m[2], use
 
 
-OPS = [(a, op) for a in ARCHS for op in sorted(lanemaps(a)) if kinds(a, op)]
+OPS = [(a, op) for a in ARCHS for op in sorted(simlib.lanemaps(a)) if kinds(a, op)]
 
 
 def span(first: int, rows: list[dict[str, str]]) -> str:
@@ -69,7 +55,7 @@ class Matrix:
     """One instruction with its operands: element bits by (block, row or column, k)."""
 
     def __init__(self, arch: str, op: str) -> None:
-        self.arch, self.op, self.maps = arch, op, lanemaps(arch)[op]
+        self.arch, self.op, self.maps = arch, op, simlib.lanemaps(arch)[op]
         self.fa, self.fb, self.out, self.use = kinds(arch, op)
         self.d_rows = self.maps.get("D") or self.maps["C"]
         self.c_rows = self.maps.get("C") or self.d_rows
@@ -161,7 +147,7 @@ def test_recorded_by_instruction(row):
         out = sim.execute(arch, code, {"wave": 32, "v": v}, mfma="hw")
         assert out["v"]["4"] == row["d"] * 32
         return
-    if op not in lanemaps(arch):
+    if op not in simlib.lanemaps(arch):
         pytest.skip(f"no lane map of {op}")
     m = Matrix(arch, op)
     xa, xb = ([int(x, 16) for x in row[k].split()] for k in "ab")
@@ -233,7 +219,7 @@ def test_block_scales(op):
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
 def test_denormal_mode(arch):
     """f32: A and B follow MODE on both chips, C and D only on gfx90a."""
-    op = next(o for o in sorted(lanemaps(arch)) if re.search(r"4x4x1.*f32$", o))
+    op = next(o for o in sorted(simlib.lanemaps(arch)) if re.search(r"4x4x1.*f32$", o))
     m = Matrix(arch, op)
     rnd = random.Random(3)
     for bits in range(4):
@@ -251,8 +237,8 @@ def test_denormal_mode(arch):
 def test_kernels_stay_exact(arch):
     """The outside kernels with matrix instructions expect exact sums, which the CDNA rules give too."""
     seen = 0
-    for path in sorted((SHARED / "oracle/kernels").glob(f"*mfma*.{arch}.json")) + sorted(
-        (SHARED / "oracle/kernels").glob(f"gemm64.{arch}.json")
+    for path in sorted((simlib.SHARED / "oracle/kernels").glob(f"*mfma*.{arch}.json")) + sorted(
+        (simlib.SHARED / "oracle/kernels").glob(f"gemm64.{arch}.json")
     ):
         desc = simlib.load_json(path)
         got = simlib.run_oracle(sim.Device(arch, threads=1, mfma="hw"), desc, path.with_suffix(".hsaco"))
@@ -261,9 +247,7 @@ def test_kernels_stay_exact(arch):
     assert seen >= 5
 
 
-def test_launch_and_environment(monkeypatch):
-    """Per launch, per device and by TILELANG_SIM_MFMA: one element that tells the two arithmetics apart."""
-    body = """
+ONE_ELEMENT = """
 s_load_dwordx2 s[4:5], s[0:1], 0x0
 v_mov_b32 v3, 0x3c00
 v_cmp_gt_u32 vcc, 16, v0
@@ -281,7 +265,12 @@ s_nop 7
 s_nop 7
 global_store_dword v1, v4, s[4:5]
 """
-    hsaco = simlib.code_object(body, (simlib.BUF,), arch="gfx942", vgprs=8)
+"""Stores one element of D in which the chip's arithmetic and the default differ."""
+
+
+def test_launch_and_environment(monkeypatch):
+    """Per launch, per device and by TILELANG_SIM_MFMA: one element that tells the two arithmetics apart."""
+    hsaco = simlib.code_object(ONE_ELEMENT, (simlib.BUF,), arch="gfx942", vgprs=8)
 
     def value(dev, **how):
         out = np.zeros(64, np.uint32)
@@ -323,27 +312,9 @@ def test_command_line(tmp_path, capsys):
         pytest.skip("no instructions for gfx950")
     from tilelang.sim.__main__ import main
 
-    body = """
-s_load_dwordx2 s[4:5], s[0:1], 0x0
-v_mov_b32 v3, 0x3c00
-v_cmp_gt_u32 vcc, 16, v0
-v_cndmask_b32 v2, 0, v3, vcc
-v_mov_b32 v3, 0
-v_mov_b32 v4, 0xb3000000
-v_mov_b32 v5, v4
-v_mov_b32 v6, v4
-v_mov_b32 v7, v4
-s_nop 4
-v_mfma_f32_16x16x16_f16 v[4:7], v[2:3], v[2:3], v[4:7]
-v_lshlrev_b32 v1, 2, v0
-s_waitcnt lgkmcnt(0)
-s_nop 7
-s_nop 7
-global_store_dword v1, v4, s[4:5]
-"""
     path, out = tmp_path / "k.hsaco", tmp_path / "out.npy"
     for arch, note in (("gfx942", False), ("gfx950", True)):
-        path.write_bytes(simlib.code_object(body, (simlib.BUF,), arch=arch, vgprs=8))
+        path.write_bytes(simlib.code_object(ONE_ELEMENT, (simlib.BUF,), arch=arch, vgprs=8))
         args = [
             str(path),
             "--arch",

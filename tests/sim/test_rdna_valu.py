@@ -13,7 +13,8 @@ import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
-from rdna_cases import M32, assemble, hexrow, rows_of  # noqa: E402
+from isa_ref import hexrow  # noqa: E402
+from rdna_cases import M32, assemble, rows_of  # noqa: E402
 from rdna_ref import FP8, fp8, pattern, real, s, stochastic  # noqa: E402
 
 ARCHS = ["gfx1100", "gfx1201"]

@@ -4,9 +4,9 @@ strict rule of the barrier check."""
 from __future__ import annotations
 
 import functools
-import os
 from pathlib import Path
 
+import mutation_kernels
 import numpy as np
 import pytest
 import simlib
@@ -14,14 +14,13 @@ import simlib
 import tilelang as tl
 from tilelang import sim
 
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 ARCHS = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]
 SEEDS = range(32)
 SAME = {  # mutants that give the same bits under all of these seeds
     "gfx1100": {"scratch_array5.gfx1100/missing_waitcnt1"},
 }
 
-needs_oracle = pytest.mark.skipif(not (SHARED / "oracle").is_dir(), reason="the outside test data is not there")
+needs_oracle = pytest.mark.skipif(not (simlib.SHARED / "oracle").is_dir(), reason="the outside test data is not there")
 
 
 def run_late(arch: str, desc: dict, hsaco: Path, seed: int, checks: str = "none", overrides: dict | None = None):
@@ -35,7 +34,7 @@ def run_late(arch: str, desc: dict, hsaco: Path, seed: int, checks: str = "none"
 @functools.cache
 def correct_programs(arch: str) -> list[Path]:
     """Programs that are right when data is there at once (that all are is another test's business)."""
-    folder, out = SHARED / "oracle", []
+    folder, out = simlib.SHARED / "oracle", []
     dev = sim.Device(arch, checks="none", threads=1)
     for path in sorted(folder.glob(f"kernels/*.{arch}.json")) + sorted(folder.glob(f"faults/*.{arch}/clean.json")):
         desc = simlib.load_json(path)
@@ -80,7 +79,7 @@ def test_all_checks_are_quiet_in_late_delivery(arch):
 @pytest.mark.parametrize("arch", ARCHS)
 def test_mutants_differ(arch, kind):
     tried, same, first = 0, [], []
-    for path in sorted(SHARED.glob(f"oracle/faults/*.{arch}/*.json")):
+    for path in sorted(simlib.SHARED.glob(f"oracle/faults/*.{arch}/*.json")):
         mutant = simlib.load_json(path)
         if path.name == "clean.json" or mutant["fault"]["class"] != kind:
             continue
@@ -105,22 +104,9 @@ GEMMS = {"f16": (160, 96, 192, 64, np.float16), "f32": (64, 64, 128, 32, np.floa
 def test_our_gemm(name):
     m, n, k, block, dtype = GEMMS[name]
 
-    @tl.kernel
-    def gemm(A: tl.Buffer[m, k], B: tl.Buffer[k, n], C: tl.Buffer[m, n]):
-        i, j = tl.program_id(0), tl.program_id(1)
-        a = tl.alloc_shared([block, block])
-        b = tl.alloc_shared([block, block])
-        acc = tl.zeros([block, block], dtype=tl.float32)
-        for p in range(0, k, block):
-            a[:, :] = A[i * block : (i + 1) * block, p : p + block]
-            b[:, :] = B[p : p + block, j * block : (j + 1) * block]
-            tl.sync_threads()
-            acc += tl.dot(a, b)
-        C[i * block : (i + 1) * block, j * block : (j + 1) * block] = acc
-
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
-    compiled = tl.compile(gemm)
+    compiled = tl.compile(mutation_kernels.matmul(m, n, k, block, dtype)[0])
     compiled.prepare(a, b, np.zeros((m, n), dtype))
     code, waves = compiled.asm["hsaco"], compiled.resources["waves"]
     dev = sim.Device("gfx942", checks="none")

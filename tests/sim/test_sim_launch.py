@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simlib import BUF, Arg, code_object
+from simlib import ADD, BUF, Arg, code_object
 
 sim = pytest.importorskip("tilelang.sim")
 
-# out[gid] = in[gid] + c, one dword a thread; block 64
-ADD = """
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  s_load_dword s8, s[0:1], 0x10
-  s_lshl_b32 s3, s2, 6
-  v_add_u32 v1, s3, v0
-  v_lshlrev_b32 v1, 2, v1
-  s_waitcnt lgkmcnt(0)
-  global_load_dword v2, v1, s[4:5]
-  s_waitcnt vmcnt(0)
-  v_add_u32 v2, s8, v2
-  global_store_dword v1, v2, s[6:7]
-"""
 ADD_ARGS = (BUF, BUF, Arg(4, name="c"))
 
 

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 native = pytest.importorskip("tilelang.sim._native")
 
-CHECKS_OF = {  # which check must name a class of faults
-    "missing_waitcnt": {"wait", "race"},
-    "missing_barrier": {"race", "barrier"},
-    "missing_nop": {"hazard"},
-    "oob_global_read": {"bounds"},
-    "oob_global_write": {"bounds"},
-    "oob_lds": {"bounds"},
-    "uninit_lds_read": {"init"},
-    "uninit_scratch_read": {"init"},
-    "uninit_global_read": {"init"},
-}
-
-
-def shared_dir() -> Path | None:
-    import os
-
-    path = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-    return path if path.is_dir() else None
-
-
-SHARED = shared_dir() or Path("/nonexistent")
 ARCHS = [a for a in simlib.MACH if sim.library_path().exists() and native.library().tlsim_arch_available(a.encode())]
 
 
@@ -38,7 +15,7 @@ def cases(what: str) -> list[tuple[str, str]]:
     """(architecture, name) of what there is for the architectures that are implemented."""
     found = []
     for arch in ARCHS:
-        paths = SHARED.glob(f"oracle/kernels/*.{arch}.json" if what == "kernels" else f"oracle/faults/*.{arch}")
+        paths = simlib.SHARED.glob(f"oracle/kernels/*.{arch}.json" if what == "kernels" else f"oracle/faults/*.{arch}")
         found += sorted((arch, p.name.split(".")[0]) for p in paths)
     return found
 
@@ -56,7 +33,7 @@ def device():
 @pytest.mark.parametrize("checks", ["none", "all"])
 @pytest.mark.parametrize("arch, name", KERNELS)
 def test_kernel(device, arch, name, checks):
-    folder = SHARED / "oracle/kernels"
+    folder = simlib.SHARED / "oracle/kernels"
     desc = simlib.load_json(folder / f"{name}.{arch}.json")
     run = simlib.run_oracle(device[arch, checks], desc, folder / desc["hsaco"])
     assert run.fault is None, str(run.fault)
@@ -65,7 +42,7 @@ def test_kernel(device, arch, name, checks):
 
 @pytest.mark.parametrize("arch, name", FAULTS)
 def test_clean_twin(device, arch, name):
-    folder = SHARED / f"oracle/faults/{name}.{arch}"
+    folder = simlib.SHARED / f"oracle/faults/{name}.{arch}"
     desc = simlib.load_json(folder / "clean.json")
     run = simlib.run_oracle(device[arch, "all"], desc, folder / desc["hsaco"])
     assert run.fault is None, str(run.fault)
@@ -74,7 +51,7 @@ def test_clean_twin(device, arch, name):
 
 @pytest.mark.parametrize("arch, name", FAULTS)
 def test_mutants(device, arch, name):
-    folder = SHARED / f"oracle/faults/{name}.{arch}"
+    folder = simlib.SHARED / f"oracle/faults/{name}.{arch}"
     there = set(device[arch, "all"].checks)
     missed, skipped, seen = [], [], 0
     for path in sorted(folder.glob("*.json")):
@@ -82,7 +59,7 @@ def test_mutants(device, arch, name):
             continue
         mutant = simlib.load_json(path)
         base = simlib.load_json(folder / mutant["base"])
-        want = CHECKS_OF[mutant["fault"]["class"]]
+        want = simlib.CHECKS_OF[mutant["fault"]["class"]]
         if not want & there:
             skipped.append(path.stem)
             continue

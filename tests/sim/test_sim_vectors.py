@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -31,8 +32,7 @@ DISPUTED = {
     for i in range(n)
 }
 """Vectors whose expected value contradicts the instruction's own text, and how; they must go on differing."""
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-FOLDER = SHARED / "oracle/vectors"
+FOLDER = simlib.SHARED / "oracle/vectors"
 if not FOLDER.exists():
     pytest.skip(f"{FOLDER} is not there", allow_module_level=True)
 

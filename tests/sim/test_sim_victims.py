@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 import simlib
 
 from tilelang import sim
 
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
-FAULTS = SHARED / "oracle/faults"
+FAULTS = simlib.SHARED / "oracle/faults"
 ARCHS = ["gfx90a", "gfx942", "gfx950"]
-CHECKS_OF = {
-    "missing_waitcnt": {"wait", "race"},
-    "missing_barrier": {"race", "barrier"},
-    "missing_nop": {"hazard"},
-    "oob_global_read": {"bounds"},
-    "oob_global_write": {"bounds"},
-    "oob_lds": {"bounds"},
-    "uninit_lds_read": {"init"},
-    "uninit_scratch_read": {"init"},
-    "uninit_global_read": {"init"},
-}
-
 if not FAULTS.is_dir():
     pytest.skip("the outside test data is not there", allow_module_level=True)
 
@@ -97,7 +82,7 @@ def test_reports_lie_within_the_victims(arch):
         fault = mutant["fault"]
         victims = {v["offset"] for v in fault["victims"]}
         run = simlib.run_oracle(dev, base, path.parent / mutant["hsaco"], mutant.get("buffer_overrides"))
-        mine = [r for r in (run.fault.reports if run.fault else []) if r.check in CHECKS_OF[fault["class"]]]
+        mine = [r for r in (run.fault.reports if run.fault else []) if r.check in simlib.CHECKS_OF[fault["class"]]]
         if any(r.pc in victims or r.other_pc in victims for r in mine):
             exact += 1
             continue

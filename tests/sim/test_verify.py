@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
-SHARED = Path(os.environ.get("TILELANG_SHARED", Path(__file__).resolve().parents[3] / "shared"))
 ARCHS = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is not there")
+needs_shared = pytest.mark.skipif(not simlib.SHARED.is_dir(), reason=f"{simlib.SHARED} is not there")
 
 
 def kinds(code: bytes, **kw: int) -> list[str]:
@@ -24,8 +21,8 @@ def kinds(code: bytes, **kw: int) -> list[str]:
 @pytest.mark.parametrize("arch", ARCHS)
 def test_outside_kernels_are_clean(arch):
     """No finding of any kind, warnings among them, in compiled and hand-written kernels that are right."""
-    paths = sorted(SHARED.glob(f"oracle/kernels/*.{arch}.hsaco")) + sorted(
-        SHARED.glob(f"oracle/faults/*.{arch}/clean.hsaco")
+    paths = sorted(simlib.SHARED.glob(f"oracle/kernels/*.{arch}.hsaco")) + sorted(
+        simlib.SHARED.glob(f"oracle/faults/*.{arch}/clean.hsaco")
     )
     assert len(paths) > 50
     for path in paths:
@@ -39,7 +36,7 @@ def test_planted_faults_are_found(arch):
     """Each deleted wait and s_nop is found. Deleted waits of flat accesses to LDS are not: only a run knows them."""
     seen: Counter[str] = Counter()
     missed = []
-    for path in sorted(SHARED.glob(f"oracle/faults/*.{arch}/*.json")):
+    for path in sorted(simlib.SHARED.glob(f"oracle/faults/*.{arch}/*.json")):
         desc = simlib.load_json(path)
         want = {"missing_waitcnt": {"wait", "barrier"}, "missing_nop": {"hazard"}}.get(
             (desc.get("fault") or {}).get("class", "")
