@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -455,3 +457,29 @@ def test_overlap() -> None:
     compiled(x, c, c)
     np.testing.assert_array_equal(c, 3 * x)
     assert compiled.asm["tir"].count("noalias") == 1
+
+
+def test_threads_parse(tmp_path) -> None:
+    """Several threads read sources while the garbage collector runs at every turn and lets others in."""
+    body = "".join(f"    a{i} = (x + {i}) * (x - {i}) if x > {i} else [x, x + 1, -x]\n" for i in range(60))
+    (tmp_path / "long_source.py").write_text(f"def f(x):\n{body}    return x\n")
+    program = f"""
+import gc, sys, threading
+sys.path.insert(0, {str(tmp_path)!r})
+import long_source
+from tilelang.frontend.source import Source
+sys.setswitchinterval(1e-6)
+gc.set_threshold(50)
+gc.callbacks.append(lambda *a: sum(range(50)))
+done = []
+def work():
+    for _ in range(20):
+        Source(long_source.f, True).parse()
+    done.append(1)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(done))
+"""
+    r = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert r.stdout == "4\n", r.stderr[-2000:]

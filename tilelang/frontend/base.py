@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import sys
 import threading
 import weakref
 from types import CodeType, FrameType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from .. import _core
 from ..errors import CompileError
@@ -37,6 +38,24 @@ def _free_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free_locks)
+
+
+class _Parser:
+    """Python 3.11 counts the depth of the trees it makes in one place for all threads: two that parse at once, when the
+    garbage collector lets the second one in, raise SystemError."""
+
+    lock: threading.Lock
+
+    def __init__(self) -> None:
+        give_lock(self)
+
+    def __call__(self, text: str, mode: Literal["exec", "eval"] = "exec") -> Any:
+        with self.lock:
+            return ast.parse(text, mode=mode)
+
+
+parse_python = _Parser()
+"""parse_python(text, mode="exec"): the tree of a piece of Python, from any thread; raises SyntaxError."""
 
 
 def current(what: str) -> Any:

@@ -8,6 +8,7 @@ import types
 import typing
 from typing import Any
 
+from .base import parse_python
 from .dtypes import DType
 
 __all__ = ["Buffer", "BufferType", "Dim", "DimExpr", "Optional", "constexpr", "dim", "dims", "make_optional"]
@@ -265,7 +266,7 @@ def annotation_names(node: ast.expr | None, value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
-            node = ast.parse(node.value, mode="eval").body
+            node = parse_python(node.value, "eval").body
         except SyntaxError:
             return found
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):

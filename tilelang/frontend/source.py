@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import CompileError
 from .analysis import COMPREHENSIONS, LEAVES, assigned, children, target_names
-from .base import NOWHERE, PLACES, Place, give_lock
+from .base import NOWHERE, PLACES, Place, give_lock, parse_python
 from .rewrite import TABLE, TL, Refusal, rewrite
 
 NO_SOURCE = (
@@ -73,7 +73,7 @@ class Source:
         indented = text[:1].isspace() and self.first > 1
         start = "\n" * (self.first - 2) + "if 1:\n" if indented else "\n" * (self.first - 1)
         try:
-            tree = ast.parse(start + text)
+            tree = parse_python(start + text)
         except SyntaxError as e:
             raise CompileError(
                 f"the source of {name} cannot be read: {e.msg}", self.file, self.first, hint=NO_SOURCE, code="NO_SOURCE"
