@@ -400,10 +400,10 @@ void
 sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_t *rows)
 {
     uint32_t *d = ROW(w, dst);
+    uint32_t keep = a->d16 & D16_CLEAR ? 0 : a->d16 & 1 ? 0xffff0000u : 0xffff, sh = a->d16 & 2 ? 16 : 0;
     if (a->d16)
         for (int i = 0; i < LANES; i++)
-            rows[i] =
-                a->d16 == 1 ? (d[i] & 0xffff0000u) | (rows[i] & 0xffff) : (d[i] & 0xffff) | rows[i] << 16;
+            rows[i] = (d[i] & keep) | (rows[i] & 0xffff) << sh;
     sim_blend(w, exec, d, rows, a->dwords);
 }
 

@@ -14,11 +14,21 @@ struct SimAcc {
     uint8_t kind;   /* AccKind */
     uint8_t bytes;  /* a lane moves */
     uint8_t dwords; /* registers */
-    uint8_t d16;    /* 0 none, 1 low half, 2 high half */
+    uint8_t d16;    /* 0 none, 1 low half, 2 high half; + D16_CLEAR: loads set the other half to 0 */
     uint8_t atom;   /* AtomOp */
     uint8_t rtn;
     uint8_t width; /* SIM_WIDTH_* */
 };
+
+/* The CDNA chips run with ECC on registers: a load of half a register writes all of it. */
+enum { D16_CLEAR = 4 };
+
+static inline void
+sim_acc_ecc(SimAcc *a, IsaArch arch)
+{
+    if (a->d16 && arch < ISA_GFX1100)
+        a->d16 |= D16_CLEAR;
+}
 
 typedef enum AtomOp {
     AT_NONE,

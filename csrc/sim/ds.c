@@ -11,6 +11,19 @@ typedef struct DsOp { /* in the record as p */
     bool new_first;     /* compare-and-swap: the new value is data0, the comparand data1 (gfx11 and later) */
 } DsOp;
 
+/* Lanes of `out` whose address is Tensile's "nowhere" (rocBLAS, hipBLASLt): byte 0xf00000, which no chip has,
+ * to read zeros and to drop stores. That is meant. */
+static uint64_t
+nowhere(const uint32_t *va, uint32_t off, uint64_t out)
+{
+    uint64_t meant = 0;
+    for (uint64_t m = out; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m);
+        meant |= (uint64_t)(va[l] + off - 0xf00000u < 0x10000u) << l;
+    }
+    return meant;
+}
+
 /* Byte addresses of all lanes for offset k; returns the lanes that lie inside, after reports. */
 static uint64_t
 ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t exec, uint32_t *addr, bool *go)
@@ -46,11 +59,12 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
     for (uint32_t l = 0; l < LANES; l++)
         out |= (uint64_t)(addr[l] == UINT32_MAX) << l;
     out &= exec;
-    if (checking(w, SIM_CHECK_BOUNDS)) {
-        uint32_t l = (uint32_t)__builtin_ctzll(out ? out : odd);
-        if (out)
+    uint64_t bad = out & ~nowhere(va, off, out);
+    if (checking(w, SIM_CHECK_BOUNDS) && (bad | odd)) {
+        uint32_t l = (uint32_t)__builtin_ctzll(bad ? bad : odd);
+        if (bad)
             *go = sim_fault(
-                w, r, SIM_CHECK_BOUNDS, false, out, sim_at(va[l] + off), UINT32_MAX, 0,
+                w, r, SIM_CHECK_BOUNDS, false, bad, sim_at(va[l] + off), UINT32_MAX, 0,
                 "LDS access of %u bytes at byte %u is outside the %u bytes of the workgroup (lane %u)", n,
                 va[l] + off, size, l);
         else
@@ -135,7 +149,7 @@ body_ds_store(SimWave *w, const SimRec *r)
         pointers(w, addr, ok, ptr);
         const uint32_t *data = ROW(w, r->src[1 + k].idx);
         if (w->chk) {
-            if (!sim_chk_lds_write(w, r, addr, ok, op->acc.bytes, data, op->acc.d16 == 2))
+            if (!sim_chk_lds_write(w, r, addr, ok, op->acc.bytes, data, op->acc.d16 & 2))
                 return NULL;
             sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes);
         }
@@ -144,7 +158,7 @@ body_ds_store(SimWave *w, const SimRec *r)
         if (op->acc.kind == ACC_DWORDS)
             sim_store_dwords(data, ptr, ok, op->acc.dwords);
         else
-            sim_store_narrow(data, ptr, ok, (AccKind)op->acc.kind, op->acc.d16 == 2);
+            sim_store_narrow(data, ptr, ok, (AccKind)op->acc.kind, op->acc.d16 & 2);
     }
     return NEXT(r);
 }
@@ -599,6 +613,7 @@ sim_build_ds(SimBuild *b)
     }
     if (!parse_ds(n, op, &r->body))
         return false;
+    sim_acc_ecc(&op->acc, b->code->arch);
     if (op->naddr == 2) {
         uint32_t scale = op->acc.bytes * (strstr(n, "st64") || strstr(n, "stride64") ? 64u : 1u);
         op->off[0] = in->offset0 * scale;

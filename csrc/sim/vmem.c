@@ -415,7 +415,7 @@ body_store(SimWave *w, const SimRec *r)
         w->stats->global_write[op->acc.width] +=
             (uint64_t)__builtin_popcountll(v.ok & ~v.lds & ~v.priv) * op->acc.bytes;
     if (op->acc.kind != ACC_DWORDS) {
-        sim_store_narrow(data, v.ptr, v.ok, (AccKind)op->acc.kind, op->acc.d16 == 2);
+        sim_store_narrow(data, v.ptr, v.ok, (AccKind)op->acc.kind, op->acc.d16 & 2);
     } else if (v.partial) {
         for (uint32_t d = 0; d < op->acc.dwords; d++) {
             uint64_t p[64], ok = 0;
@@ -685,6 +685,7 @@ sim_build_vmem(SimBuild *b)
                                        : SEG_GLOBAL;
     if (!parse_vm(n, op, &r->body))
         return false;
+    sim_acc_ecc(&op->acc, b->code->arch);
     if (in->ndst) {
         const IsaOpnd *o = &in->opnd[0];
         r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));

@@ -80,15 +80,16 @@ sim_body_typed_load(SimWave *w, const SimRec *r)
             uint32_t half = nfmt == 4 || nfmt == 5 ? out[k] & 0xffff : sim_half_of(out[k]);
             if (!op.acc.d16)
                 regs[k] = out[k];
-            else if (op.acc.d16 == 2)
-                regs[0] = k ? regs[0] : half << 16 | (ROW(w, r->dst)[l] & 0xffff);
+            else if (op.acc.d16 & 2)
+                regs[0] =
+                    k ? regs[0] : half << 16 | (op.acc.d16 & D16_CLEAR ? 0 : ROW(w, r->dst)[l] & 0xffff);
             else
                 regs[k / 2] |= half << 16 * (k & 1);
         }
         for (uint32_t k = 0; k < nd; k++)
             ROW(w, r->dst + k)[l] = regs[k];
     }
-    if (op.comps & 1 && op.acc.d16 == 1) /* the last half belongs to no component */
+    if (op.comps & 1 && op.acc.d16 & 1) /* the last half belongs to no component */
         for (uint32_t l = 0; l < LANES; l++)
             if (v.exec >> l & 1)
                 ROW(w, r->dst + nd - 1)[l] &= 0xffff;
@@ -115,7 +116,7 @@ sim_body_typed_store(SimWave *w, const SimRec *r)
         for (uint32_t k = 0; k < op.comps; k++) {
             uint32_t reg = ROW(w, r->src[1].idx + (op.acc.d16 ? k / 2 : k))[l];
             if (op.acc.d16) {
-                reg = op.acc.d16 == 2 || k & 1 ? reg >> 16 : reg & 0xffff;
+                reg = op.acc.d16 & 2 || k & 1 ? reg >> 16 : reg & 0xffff;
                 reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_f32_bits(sim_f16(reg));
             }
             c[k] = reg;
