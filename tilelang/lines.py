@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ._lazy import module
 from .errors import SimulatorFault
 
 
@@ -18,9 +19,9 @@ def wanted() -> bool:
 def table(built: Any) -> dict[int, str]:
     """pc (bytes from the kernel's first instruction) -> "file:line" of one compiled specialisation; made once."""
     if built.lines is None:
-        from . import sim
         from .frontend.build import codegen
 
+        sim = module("tilelang.sim")
         code = codegen().compile(built.thread_text, line_tables=True)
         kernel = next(iter(sim.Device(built.target, checks="none").load(code.hsaco).kernels.values()))
         built.lines = {pc: line for pc, _, line in kernel.disassembly() if line}

@@ -379,11 +379,11 @@ read_kernel(Job *j, const char *text, size_t n)
 }
 
 /* LLVM and lld have locks of their own. A compilation passes this gate as a reader; a fork waits until all
- * are done and holds it, so that the child finds every lock free. */
+ * are done and holds it, so that the child finds every lock free. Forks are watched from the start: one that
+ * has begun calls no handler that is registered meanwhile. */
 static struct {
-    pthread_once_t once;
     pthread_rwlock_t lock;
-} gate = {PTHREAD_ONCE_INIT, PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+} gate = {PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
 
 static void
 before_fork(void)
@@ -404,7 +404,7 @@ in_child(void)
     gate.lock = fresh; /* readers of the parent that waited for it are not here */
 }
 
-static void
+__attribute__((constructor)) static void
 watch_forks(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);
@@ -447,7 +447,6 @@ bool
 tl_codegen(TlArena *arena, TlDiag *diag, const char *tir_text, size_t n, const TlCodegenOptions *options,
            TlCodeObject *out)
 {
-    pthread_once(&gate.once, watch_forks);
     pthread_rwlock_rdlock(&gate.lock);
     bool ok = generate(arena, diag, tir_text, n, options, out);
     pthread_rwlock_unlock(&gate.lock);

@@ -245,9 +245,6 @@ sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const Sim
         now->dirty_seq = after->dirty_seq;
     if (after->wb_seq != before->wb_seq)
         now->wb_seq = after->wb_seq;
-    for (uint32_t i = 0; i < TL_COUNT(now->opened); i++)
-        if (after->opened[i] != before->opened[i])
-            now->opened[i] = after->opened[i];
 }
 
 /* A result that comes with two counters (flat) is there when both say so. */

@@ -103,18 +103,15 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 }
 
 /* On chips whose encodings hide atomic stores: the stores that a coherent access saw. Asked after it: one
- * that came in between counts as seen. An atomic has put its own record over the one it found (`before`), and
- * hands the release of that store on. */
+ * that came in between counts as seen. An atomic has put its own record over the one it found (`before`). */
 static void
 stores_before(SimWave *w)
 {
     struct SimCoherent *q = &w->chk->coherent[(w->chk->ncoherent - 1) % TL_COUNT(w->chk->coherent)];
-    for (uint32_t k = 0; k < w->race.nreplaced; k++) {
-        sim_race_carry(w->g->info->race, w->race.replaced[k].addr, w->race.replaced[k].epoch);
+    for (uint32_t k = 0; k < w->race.nreplaced; k++)
         for (uint32_t i = 0; i < q->n; i++)
             if (q->addr[i] - w->race.replaced[k].addr < 4 || q->addr[i] == w->race.replaced[k].addr)
                 q->before[i] = w->race.replaced[k].epoch;
-    }
 }
 
 void
@@ -156,17 +153,12 @@ try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
     }
 }
 
-/* A store that may be an atomic one is a release when the wave did something since its last and all of that
- * is complete. */
+/* A store that may be an atomic one is a release when all that the wave did before is complete. */
 static void
 try_open(SimWave *w)
 {
-    SimChkNumbers *n = &w->chk->n;
-    if ((n->access[ISA_CNT_VM] == n->opened[0] && n->access[ISA_CNT_VS] == n->opened[1]) || lacks_release(w))
-        return;
-    n->opened[0] = n->access[ISA_CNT_VM];
-    n->opened[1] = n->access[ISA_CNT_VS];
-    sim_race_open_release(w->g->info->race, &w->race);
+    if (!lacks_release(w))
+        sim_race_open_release(w->g->info->race, &w->race);
 }
 
 static bool

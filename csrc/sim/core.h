@@ -319,7 +319,6 @@ typedef struct SimChkNumbers {
     uint32_t
         dirty_seq;   /* last store (of the counter of stores) that another workgroup may not see; 0 = none */
     uint32_t wb_seq; /* last write-back of a cache */
-    uint32_t opened[2]; /* access[] of loads and of stores at the last store that opened a release */
 } SimChkNumbers;
 
 typedef struct SimChk { /* state of the checked variant, one a wave */

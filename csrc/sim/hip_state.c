@@ -22,14 +22,11 @@ static struct {
     int ndev;
     const Handle **handles; /* open addressing */
     uint32_t nhandles, cap;
-    pthread_once_t fork_once;
     pthread_mutex_t tracked_lock;
     SimDevice **tracked;
     uint32_t ntracked, tracked_cap;
-} state = {.once = PTHREAD_ONCE_INIT,
-           .lock = PTHREAD_MUTEX_INITIALIZER,
-           .fork_once = PTHREAD_ONCE_INIT,
-           .tracked_lock = PTHREAD_MUTEX_INITIALIZER};
+} state = {
+    .once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .tracked_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local int current_device;
 static _Thread_local hipError_t last_error;
@@ -83,7 +80,8 @@ after_fork(void)
     fork_locks(false);
 }
 
-static void
+/* From the start: a fork that has begun calls no handler that is registered meanwhile. */
+__attribute__((constructor)) static void
 watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
@@ -92,7 +90,6 @@ watch_forks(void)
 bool
 sim_hip_track(SimDevice *d)
 {
-    pthread_once(&state.fork_once, watch_forks);
     pthread_mutex_lock(&state.tracked_lock);
     if (state.ntracked == state.tracked_cap) {
         uint32_t cap = state.tracked_cap ? state.tracked_cap * 2 : 8;
@@ -169,6 +166,7 @@ start_devices(void)
     const char *stats = getenv("TILELANG_SIM_STATS");
     char buf[512], why[256], *save, *tok;
     SimDeviceOptions o = {.allow_foreign = true};
+    state.ndev = 0; /* the child of a fork in the middle of this starts over */
     if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why)) {
         fprintf(stderr, "tilelang simulator: %s\n", why);
         return;
@@ -197,7 +195,6 @@ start_devices(void)
         snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
         state.ndev++;
     }
-    pthread_once(&state.fork_once, watch_forks);
     for (int i = 0; i < state.ndev; i++)
         for (int k = 0; k < state.ndev; k++)
             if (i != k)

@@ -173,6 +173,7 @@ typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its star
     uint32_t workgroup, wave;  /* linear workgroup number, wave in it (< 0xffff) */
     uint32_t interval, waited; /* barriers arrived at, barriers passed */
     uint32_t releases;         /* own */
+    uint32_t released;         /* own: accesses with fewer releases were complete at the last release */
     uint32_t epoch;            /* id of (workgroup, wave, interval, waited, releases); own */
     struct SimKnown *known;    /* what was acquired from other workgroups; freed by sim_race_wave_end */
     uint64_t page_key[SIM_RACE_CACHE];
@@ -219,13 +220,12 @@ bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t 
 void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* An atomic or coherent load at addr has completed and caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
-/* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave with new
- * accesses that are all complete and visible; then, by a coherent load of it, the store that it saw (0:
- * none), which an acquire names; carry: an atomic replaces that store and hands its release on. */
+/* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
+ * accesses are all complete and visible; then, by a coherent load of it, the store that it saw (0:
+ * none), which an acquire names. An atomic that replaces that store hands its release on. */
 void sim_race_open_release(SimRace *r, SimRaceWave *w);
 uint32_t sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch);
-void sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch);
 /* For reports: notes a store or atomic at addr that is no release and why (SIM_NO_*); asks whether the
  * workgroup has released through addr (result) and how it last failed to (*out, why 0: it did not); whether
  * an epoch is of that workgroup. */

@@ -8,7 +8,7 @@
  *
  * Lanes that follow each other in memory are taken as one run, and a run whose records are all the same (one
  * instruction of one wave made them) is judged and entered at once. Pages are found by hash without a lock,
- * cached in the wave, and guarded by a lock each. */
+ * cached in the wave, and guarded by a lock each, under which the lock of the rest may be taken. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -244,9 +244,13 @@ bytes_of(SimRace *r, uint64_t dword, const Cell *seed)
 static void
 touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
-    if (a->kind == SIM_ACC_ATOMIC && c->wr.multi_wave && !c->wr.moved && c->wr.epoch &&
-        a->w->nreplaced < TL_COUNT(a->w->replaced)) /* what an atomic puts an end to, it may have seen */
-        a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, c->wr.epoch};
+    if (a->kind == SIM_ACC_ATOMIC && c->wr.multi_wave && !c->wr.moved && c->wr.epoch) {
+        /* What an atomic puts an end to, it may have seen; so may others that look at the record after this:
+         * its release is handed on before the page is let go. */
+        sim_race_carry_(a->r, addr, c->wr.epoch);
+        if (a->w->nreplaced < TL_COUNT(a->w->replaced))
+            a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, c->wr.epoch};
+    }
     const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
     if (rec->epoch == a->epoch && rec->mask == mask && rec->atomic == is_atomic(a->kind) && !c->wr.moved &&
         c->wr.epoch == 0) {
@@ -586,6 +590,8 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
     }
     if (page)
         page_unlock(page);
+    if (kind == SIM_ACC_MAYBE && epoch_of(r, a.epoch)->released > w->releases)
+        w->releases++; /* what comes next is not released by this store */
     return a.found;
 }
 

@@ -68,7 +68,9 @@ typedef struct SimKnown {
 
 typedef struct Epoch {
     uint32_t group, wave, interval, releases, waited;
-    SimKnown *known; /* what the wave had acquired when this epoch began with a release; NULL: nothing */
+    uint32_t released; /* who sees a store of this epoch knows the wave's accesses with fewer releases; more
+                          than releases: the epoch is that of one store that may be a release */
+    SimKnown *known;   /* what the wave had acquired when this epoch began with a release; NULL: nothing */
 } Epoch;
 
 typedef struct Sync {
@@ -159,5 +161,8 @@ uint32_t sim_epoch_now_(SimRace *r, SimRaceWave *w);
 /* Number of the instruction at this slot; PC_UNKNOWN when there are too many. */
 uint16_t sim_pc_number_(SimRace *r, uint32_t slot);
 void sim_known_free_(SimKnown *k);
+/* An atomic puts its record at addr over a store that may be atomic: the release of that store is handed on.
+ */
+void sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch);
 
 #endif

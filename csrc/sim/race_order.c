@@ -35,7 +35,7 @@ sim_epoch_now_(SimRace *r, SimRaceWave *w)
         id = 0;
     } else {
         r->chunk[c][id & ((1u << CHUNK_BITS) - 1)] =
-            (Epoch){w->workgroup, w->wave, w->interval, w->releases, w->waited, NULL};
+            (Epoch){w->workgroup, w->wave, w->interval, w->releases, w->waited, w->released, NULL};
         r->nepochs++;
     }
     pthread_mutex_unlock(&r->lock);
@@ -125,7 +125,7 @@ sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
     pthread_mutex_lock(&r->lock);
     Sync *s = sync_make(r, addr);
     if (s) {
-        w->releases++;
+        w->released = ++w->releases;
         ok &= known_raise(&s->known, (KnownEntry){w->workgroup, w->wave, w->releases});
         ok &= known_raise(&s->known, (KnownEntry){w->workgroup, ALL_WAVES, w->waited});
         if (w->known)
@@ -157,18 +157,20 @@ sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
 void
 sim_race_open_release(SimRace *r, SimRaceWave *w)
 {
-    w->releases++;
+    w->released = ++w->releases;
     uint32_t id = sim_epoch_now_(r, w);
-    if (!id || !w->known)
+    if (!id)
         return;
-    SimKnown *k = calloc(1, sizeof *k);
-    if (!k || !known_merge(k, w->known)) {
+    SimKnown *k = w->known ? calloc(1, sizeof *k) : NULL;
+    if (w->known && (!k || !known_merge(k, w->known))) {
         sim_known_free_(k);
         atomic_store(&r->oom, true);
         return;
     }
     pthread_mutex_lock(&r->lock);
-    r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)].known = k;
+    Epoch *e = &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+    e->known = k;
+    e->released = e->releases + 1; /* with the store itself */
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -176,7 +178,7 @@ static bool
 epoch_merge(SimRace *r, SimKnown *to, uint32_t id)
 {
     const Epoch *e = epoch_of(r, id);
-    bool ok = known_raise(to, (KnownEntry){e->group, e->wave, e->releases});
+    bool ok = known_raise(to, (KnownEntry){e->group, e->wave, e->released});
     ok &= known_raise(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
     if (e->known)
         ok &= known_merge(to, e->known);
@@ -193,7 +195,7 @@ sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
 }
 
 void
-sim_race_carry(SimRace *r, uint64_t addr, uint32_t epoch)
+sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch)
 {
     pthread_mutex_lock(&r->lock);
     Sync *s = sync_make(r, addr);

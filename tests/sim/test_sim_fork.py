@@ -124,3 +124,39 @@ def test_fork_while_others_launch(tmp_path, body):
     root = Path(__file__).resolve().parents[2]
     r = subprocess.run(cmd, capture_output=True, text=True, env=env, cwd=root, timeout=300)
     assert r.returncode == 0 and r.stdout.strip() == "bad 0", (r.stdout, r.stderr[-3000:])
+
+
+FIRST = """
+import importlib.abc, os, signal, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import fork_kernel
+begun = threading.Event()
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[2]:
+            begun.set()
+            time.sleep(0.5)
+sys.meta_path.insert(0, Slow())
+t = threading.Thread(target=fork_kernel.run, args=(0,))
+t.start()
+assert begun.wait(60)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(60)
+    fork_kernel.run(1)
+    os._exit(0)
+_, status = os.waitpid(pid, 0)
+t.join()
+print("status", status)
+"""
+
+
+@pytest.mark.parametrize("module", ["tilelang._llvm", "tilelang.sim._trace"])
+def test_fork_while_a_part_is_loaded(tmp_path, module):
+    """A part that is loaded at first use is being imported by another thread when the process forks."""
+    pytest.importorskip("tilelang._llvm")
+    (tmp_path / "fork_kernel.py").write_text(KERNEL)
+    cmd = [sys.executable, "-W", "ignore", "-c", FIRST, str(tmp_path), module]
+    root = Path(__file__).resolve().parents[2]
+    r = subprocess.run(cmd, capture_output=True, text=True, env=client_env(), cwd=root, timeout=200)
+    assert (r.returncode, r.stdout) == (0, "status 0\n"), r.stderr[-3000:]

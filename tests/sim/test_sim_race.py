@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-READ, WRITE, ATOMIC, ATOMIC_READ = range(4)
+READ, WRITE, ATOMIC, ATOMIC_READ, MAYBE = range(5)
 
 
 class Wave(C.Structure):
@@ -17,6 +17,7 @@ class Wave(C.Structure):
         ("interval", C.c_uint32),
         ("waited", C.c_uint32),
         ("releases", C.c_uint32),
+        ("released", C.c_uint32),
         ("epoch", C.c_uint32),
         ("known", C.c_void_p),
         ("page_key", C.c_uint64 * 16),
@@ -55,6 +56,9 @@ def lib(build):
     lib.sim_race_access.argtypes = [
         C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64, C.c_uint32, C.c_int, C.c_uint32, C.POINTER(Hit),
     ]  # fmt: skip
+    lib.sim_race_open_release.argtypes = [C.c_void_p, C.POINTER(Wave)]
+    lib.sim_race_last_store.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
+    lib.sim_race_acquire_store.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint32]
     for f in ("sim_race_release", "sim_race_acquire"):
         getattr(lib, f).argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
     lib.sim_race_barrier.argtypes = [C.POINTER(C.POINTER(Wave)), C.c_uint32]
@@ -83,6 +87,16 @@ class Program:
 
     def release(self, who, addr) -> None:
         self.lib.sim_race_release(self.race, C.byref(self.wave(*who)), addr)
+
+    def store(self, who, addr) -> bool:
+        """A store of which the encoding does not say that it is an atomic one, behind waits for all before it."""
+        self.lib.sim_race_open_release(self.race, C.byref(self.wave(*who)))
+        return self.access(who, MAYBE, addr)
+
+    def saw(self, who, addr) -> None:
+        """A coherent load or atomic at addr has completed, and an invalidation."""
+        w = C.byref(self.wave(*who))
+        self.lib.sim_race_acquire_store(self.race, w, self.lib.sim_race_last_store(self.race, w, addr))
 
     def acquire(self, who, addr) -> None:
         self.lib.sim_race_acquire(self.race, C.byref(self.wave(*who)), addr)
@@ -175,6 +189,40 @@ def test_release_acquire(p):
     assert not p.access((5,), READ, A)
     assert not p.access((5,), WRITE, A)
     assert p.access((6,), READ, A)  # another group has acquired nothing
+
+
+def test_an_atomic_hands_the_store_under_it_on_at_once(p):
+    """Where stores hide that they are atomic: 0 unlocks by a store, 1 finds the lock free, and before 1 can look whose
+    store that was, the failing atomic of 2 lies over it."""
+    lock = [A + 4096 + 4 * i for i in range(20)]
+    p.access((0,), WRITE, A)
+    assert not p.store((0,), lock)
+    assert not p.access((2,), ATOMIC, lock)
+    p.acquire((1,), lock[0])
+    assert not p.access((1,), READ, A)
+    p.acquire((3,), lock[19])
+    assert not p.access((3,), READ, A)
+    assert p.access((4,), READ, A)
+
+
+def test_who_saw_a_store_may_store_over_it(p):
+    """Where stores hide that they are atomic: 1 waits for a flag (or its atomic is noted before the store that it sees)
+    and sets it back; what 0 does after its store is not ordered."""
+    flag, other = A + 4096, A + 8192
+    p.access((0,), WRITE, A)
+    assert not p.access((1,), ATOMIC, flag)
+    assert not p.store((0,), flag)
+    p.access((0,), WRITE, A + 4)
+    p.saw((1,), flag)
+    assert not p.access((1,), READ, A)
+    assert not p.store((1,), flag)
+    assert p.access((1,), READ, A + 4)
+    assert not p.access((0,), MAYBE, other)  # what came before it is under way
+    p.saw((1,), other)
+    assert p.access((1,), READ, A + 4)
+    p.saw((0,), flag)
+    assert not p.store((0,), flag)
+    assert p.store((2,), flag)
 
 
 def test_what_comes_after_the_release_is_not_covered(p):

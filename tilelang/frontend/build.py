@@ -10,6 +10,7 @@ import types
 from typing import Any
 
 from .. import _core, lines
+from .._lazy import module
 from ..errors import CompileError, TileLangError
 from .base import PLACES, set_current
 from .dtypes import BY_ELEM
@@ -298,9 +299,7 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
 
 def verify(built: Built) -> list[Any]:
     """What the static verifier finds in the code object, as :class:`tilelang.sim.Finding`."""
-    from .. import sim
-
-    return sim.verify(built.hsaco, lds_bytes=built.lds)
+    return module("tilelang.sim").verify(built.hsaco, lds_bytes=built.lds)
 
 
 def require_clean(built: Built) -> None:
@@ -314,14 +313,13 @@ def require_clean(built: Built) -> None:
 def codegen() -> Any:
     """The code generator, loaded at the first compile."""
     try:
-        from .. import _llvm
+        return module("tilelang._llvm")
     except ImportError as e:
         raise CompileError(
             f"code generation is not available: {e}",
             hint="LLVM 22 with lld is needed to compile (apt-get install llvm-22-dev liblld-22-dev, then build again)",
             code="NO_LLVM",
         ) from e
-    return _llvm
 
 
 def resources(found: dict[str, int], target: str, block: int) -> dict[str, Any]:

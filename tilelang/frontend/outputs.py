@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
+from .._lazy import module
 from ..errors import LaunchError, LaunchTypeError
 from .dtypes import BY_ELEM, DType
 from .params import Dim, DimExpr, Param
@@ -106,13 +107,10 @@ def empty(shape: tuple[int, ...], dtype: DType, like: Any) -> Any:
     if is_torch(like):
         torch = sys.modules["torch"]
         return torch.zeros(shape, dtype=getattr(torch, name), device=like.device)
-    import numpy as np
-
+    np = module("numpy")
     if hasattr(np, name) or name == "bool":
         return np.zeros(shape, np.dtype(name))
-    import ml_dtypes
-
-    return np.zeros(shape, np.dtype(getattr(ml_dtypes, name)))
+    return np.zeros(shape, np.dtype(getattr(module("ml_dtypes"), name)))
 
 
 def clear(x: Any) -> None:
