@@ -158,13 +158,13 @@ f_bf16(float f)
     return (u + 0x7fff + ((u >> 16) & 1)) >> 16;
 }
 
-/* The number wins over a NaN; -0 is below +0. */
+/* The number wins over a NaN, two NaNs make the new one quiet; -0 is below +0. */
 static uint32_t
 minmax_f32(uint32_t a, uint32_t b, bool max)
 {
     float x = sim_f32(a), y = sim_f32(b);
     if (x != x)
-        return b;
+        return y != y ? b | 0x00400000 : b;
     if (y != y)
         return a;
     if (x == y)
@@ -176,7 +176,7 @@ minmax_f64(uint64_t a, uint64_t b, bool max)
 {
     double x = sim_f64(a), y = sim_f64(b);
     if (x != x)
-        return b;
+        return y != y ? b | UINT64_C(0x0008000000000000) : b;
     if (y != y)
         return a;
     if (x == y)

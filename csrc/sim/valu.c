@@ -269,6 +269,19 @@ build_dual(SimBuild *b)
     return true;
 }
 
+/* Sines and cosines take arguments of any size on RDNA, of at most 256 turns on CDNA. */
+static uint32_t
+full_range(IsaArch arch, uint32_t k)
+{
+    if (arch < ISA_GFX1100)
+        return k;
+    return k == K_v_sin_f32   ? K_v_sin_f32_full
+           : k == K_v_cos_f32 ? K_v_cos_f32_full
+           : k == K_v_sin_f16 ? K_v_sin_f16_full
+           : k == K_v_cos_f16 ? K_v_cos_f16_full
+                              : k;
+}
+
 bool
 sim_build_valu(SimBuild *b)
 {
@@ -276,7 +289,7 @@ sim_build_valu(SimBuild *b)
         return false;
     if (b->in->form == ISA_VOPD)
         return build_dual(b);
-    uint32_t k = b->kern - 1;
+    uint32_t k = full_range(b->code->arch, b->kern - 1);
     const SimOpDesc *d = &sim_kern_desc[k];
     SimRec *r = b->r;
     bool int_clamp = b->in->clamp && d->dt != KT_F32 && d->dt != KT_F16 && d->dt != KT_F64 &&
