@@ -109,13 +109,11 @@ sanitize: $(VENV)/.stamp-pip
 sanitize-test: sanitize
 	@tools/sanitized.sh $(VENV)/bin/pytest -q -n 2 --dist loadfile -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) $(SANITIZE_TESTS)
 
-# Multi-threaded dispatch under ThreadSanitizer (build-tsan/). Simulated device memory is the simulated program's: its
-# accesses are left out (tools/tsan.supp).
+# Several host threads in the simulator, under ThreadSanitizer (build-tsan/).
+TSAN_TESTS ?= $(addprefix tests/sim/test_sim_,threads.py sync.py sync_programs.py services.py hip_c.py)
 tsan-test: $(VENV)/.stamp-pip
 	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only sim
-	@LD_PRELOAD="$$(gcc -print-file-name=libtsan.so)" PYTHONPATH=build-tsan PYTHONSAFEPATH=1 \
-	  TSAN_OPTIONS="suppressions=tools/tsan.supp halt_on_error=1 exitcode=66 report_signal_unsafe=0" \
-	  $(PY) -m pytest -q -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) tests/sim/test_sim_threads.py
+	@tools/tsan.sh $(PY) -m pytest -q -n 2 -p no:cacheprovider -p no:faulthandler -k 'not each_wait' $(PYTEST_ARGS) $(TSAN_TESTS)
 
 clean:
 	rm -rf build build-asan build-tsan tilelang/*.so tilelang/lib

@@ -260,6 +260,28 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     return old;
 }
 
+uint64_t
+sim_atom_at(uint64_t at, AtomOp op, uint32_t n, uint64_t data, uint64_t cmp)
+{
+    if (at & (n - 1)) { /* not atomic then */
+        uint64_t old = 0, v;
+        sim_dm_read(&old, at, n);
+        v = sim_atom(op, n, old, data, cmp);
+        sim_dm_write(at, &v, n);
+        return old;
+    }
+    if (n == 8) {
+        uint64_t old = sim_dm_load64(at);
+        while (!sim_dm_cas64(at, &old, sim_atom(op, 8, old, data, cmp)))
+            ;
+        return old;
+    }
+    uint32_t old = sim_dm_load32(at);
+    while (!sim_dm_cas32(at, &old, (uint32_t)sim_atom(op, 4, old, data, cmp)))
+        ;
+    return old;
+}
+
 /* ---- lanes and rows
  * ------------------------------------------------------------------------------------------------ */
 
@@ -271,24 +293,58 @@ contiguous(const uint64_t *ptr, uint32_t step)
         bad |= ptr[i] ^ (base + i * step);
     return !bad;
 }
-#define P8(l) ((const uint8_t *)(uintptr_t)ptr[l])
+
+/* 2 to 4 dwords; pairs as one access: a program may count on an aligned pair that is never half written */
+static inline void
+get_dwords(uint32_t *t, uint64_t at, uint32_t nd)
+{
+    uint64_t lo = sim_dm_get64(at);
+    memcpy(t, &lo, 8);
+    if (nd == 3)
+        t[2] = sim_dm_get32(at + 8);
+    if (nd == 4) {
+        uint64_t hi = sim_dm_get64(at + 8);
+        memcpy(t + 2, &hi, 8);
+    }
+}
+static inline void
+put_dwords(uint64_t at, const uint32_t *t, uint32_t nd)
+{
+    uint64_t lo, hi;
+    memcpy(&lo, t, 8);
+    sim_dm_put64(at, lo);
+    if (nd == 3)
+        sim_dm_put32(at + 8, t[2]);
+    if (nd == 4) {
+        memcpy(&hi, t + 2, 8);
+        sim_dm_put64(at + 8, hi);
+    }
+}
+
+#if defined(__SSE2__)
+static inline __m128i
+low64(uint64_t at)
+{
+    return _mm_cvtsi64_si128((long long)sim_dm_get64(at));
+}
+#endif
 
 void
 sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd)
 {
     if (nd == 1) {
         if (contiguous(ptr, 4))
-            memcpy(rows, P8(0), 256);
+            sim_dm_read(rows, ptr[0], 256);
         else
             for (uint32_t l = 0; l < LANES; l++)
-                memcpy(rows + l, P8(l), 4);
+                rows[l] = sim_dm_get32(ptr[l]);
         return;
     }
 #if defined(__SSE2__)
     if (nd == 4) {
         for (uint32_t l = 0; l < LANES; l += 4) {
-            __m128 a = _mm_loadu_ps((const float *)P8(l)), b = _mm_loadu_ps((const float *)P8(l + 1)),
-                   c = _mm_loadu_ps((const float *)P8(l + 2)), d = _mm_loadu_ps((const float *)P8(l + 3));
+            __m128 a = sim_dm_get128(ptr[l]), b = sim_dm_get128(ptr[l + 1]), c = sim_dm_get128(ptr[l + 2]),
+                   d = sim_dm_get128(ptr[l + 3]);
             _MM_TRANSPOSE4_PS(a, b, c, d);
             _mm_storeu_ps((float *)(rows + l), a);
             _mm_storeu_ps((float *)(rows + 64 + l), b);
@@ -299,10 +355,7 @@ sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd)
     }
     if (nd == 2) {
         for (uint32_t l = 0; l < LANES; l += 4) {
-            __m128i a = _mm_loadl_epi64((const __m128i *)P8(l)),
-                    b = _mm_loadl_epi64((const __m128i *)P8(l + 1)),
-                    c = _mm_loadl_epi64((const __m128i *)P8(l + 2)),
-                    d = _mm_loadl_epi64((const __m128i *)P8(l + 3));
+            __m128i a = low64(ptr[l]), b = low64(ptr[l + 1]), c = low64(ptr[l + 2]), d = low64(ptr[l + 3]);
             __m128i x = _mm_unpacklo_epi32(a, b), y = _mm_unpacklo_epi32(c, d);
             _mm_storeu_si128((__m128i *)(rows + l), _mm_unpacklo_epi64(x, y));
             _mm_storeu_si128((__m128i *)(rows + 64 + l), _mm_unpackhi_epi64(x, y));
@@ -311,8 +364,8 @@ sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd)
     }
 #endif
     for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t t[4];
-        memcpy(t, P8(l), 4 * nd);
+        uint32_t t[4] = {0};
+        get_dwords(t, ptr[l], nd);
         for (uint32_t k = 0; k < nd; k++)
             rows[k * LANES + l] = t[k];
     }
@@ -326,17 +379,16 @@ sim_load_narrow(uint32_t *row, const uint64_t *ptr, AccKind kind)
         break;
     case ACC_U8:
         for (uint32_t l = 0; l < LANES; l++)
-            row[l] = *P8(l);
+            row[l] = sim_dm_get8(ptr[l]);
         break;
     case ACC_I8:
         for (uint32_t l = 0; l < LANES; l++)
-            row[l] = (uint32_t)(int32_t)(int8_t)*P8(l);
+            row[l] = (uint32_t)(int32_t)(int8_t)sim_dm_get8(ptr[l]);
         break;
     case ACC_U16:
     case ACC_I16:
         for (uint32_t l = 0; l < LANES; l++) {
-            uint16_t v;
-            memcpy(&v, P8(l), 2);
+            uint16_t v = sim_dm_get16(ptr[l]);
             row[l] = kind == ACC_I16 ? (uint32_t)(int32_t)(int16_t)v : v;
         }
         break;
@@ -347,7 +399,7 @@ void
 sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint32_t nd)
 {
     if (exec == ~UINT64_C(0) && nd == 1 && contiguous(ptr, 4)) {
-        memcpy((void *)(uintptr_t)ptr[0], rows, 256);
+        sim_dm_write(ptr[0], rows, 256);
         return;
     }
 #if defined(__SSE2__)
@@ -358,10 +410,10 @@ sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint3
                    c = _mm_loadu_ps((const float *)(rows + 128 + l)),
                    d = _mm_loadu_ps((const float *)(rows + 192 + l));
             _MM_TRANSPOSE4_PS(a, b, c, d);
-            _mm_storeu_ps((float *)(uintptr_t)ptr[l], a);
-            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 1], b);
-            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 2], c);
-            _mm_storeu_ps((float *)(uintptr_t)ptr[l + 3], d);
+            sim_dm_put128(ptr[l], a);
+            sim_dm_put128(ptr[l + 1], b);
+            sim_dm_put128(ptr[l + 2], c);
+            sim_dm_put128(ptr[l + 3], d);
         }
         return;
     }
@@ -369,15 +421,15 @@ sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint3
     if (nd == 1) {
         for (uint64_t m = exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
-            memcpy((void *)(uintptr_t)ptr[l], rows + l, 4);
+            sim_dm_put32(ptr[l], rows[l]);
         }
         return;
     }
     for (uint64_t m = exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), t[4];
+        uint32_t l = (uint32_t)__builtin_ctzll(m), t[4] = {0};
         for (uint32_t k = 0; k < nd; k++)
             t[k] = rows[k * LANES + l];
-        memcpy((void *)(uintptr_t)ptr[l], t, 4 * nd);
+        put_dwords(ptr[l], t, nd);
     }
 }
 
@@ -387,12 +439,10 @@ sim_store_narrow(const uint32_t *row, const uint64_t *ptr, uint64_t exec, AccKin
     uint32_t sh = hi ? 16 : 0;
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), v = row[l] >> sh;
-        if (kind == ACC_U8 || kind == ACC_I8) {
-            *(uint8_t *)(uintptr_t)ptr[l] = (uint8_t)v;
-        } else {
-            uint16_t h = (uint16_t)v;
-            memcpy((void *)(uintptr_t)ptr[l], &h, 2);
-        }
+        if (kind == ACC_U8 || kind == ACC_I8)
+            sim_dm_put8(ptr[l], (uint8_t)v);
+        else
+            sim_dm_put16(ptr[l], (uint16_t)v);
     }
 }
 

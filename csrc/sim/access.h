@@ -66,6 +66,8 @@ bool sim_acc_parse(const char *suffix, SimAcc *a);
 bool sim_atom_parse(const char *name, bool ds, SimAcc *a);
 /* New value. bytes 4 or 8; cmp is the comparand of a compare-and-swap. */
 uint64_t sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp);
+/* The same in memory, as one atomic operation when at is aligned; returns what was there. */
+uint64_t sim_atom_at(uint64_t at, AtomOp op, uint32_t bytes, uint64_t data, uint64_t cmp);
 
 /* ptr[lane] is readable for all 64 lanes (inactive ones point at zeros). Rows get nd dwords a lane. */
 void sim_load_dwords(uint32_t *rows, const uint64_t *ptr, uint32_t nd);

@@ -34,19 +34,14 @@ static bool
 all_defined(const VmLanes *v, uint32_t n)
 {
     const SimExtent *x = v->one;
-    uint32_t good = 1;
+    uint32_t bad = 0;
     if (!x->init)
         return true;
     if (v->partial)
         return false;
-    uint32_t all = (uint32_t)((UINT64_C(1) << n) - 1); /* n <= 16: with a shift of 7 in 32 bits */
-    for (uint64_t m = v->ok; m; m &= m - 1) {
-        uint64_t off = v->va[__builtin_ctzll(m)] - x->base;
-        uint32_t b;
-        memcpy(&b, x->init + (off >> 3), 4); /* the map has 8 spare bytes at its end */
-        good &= (b >> (off & 7) & all) == all;
-    }
-    return good;
+    for (uint64_t m = v->ok; m; m &= m - 1)
+        bad |= sim_undef_mask(x, v->va[__builtin_ctzll(m)], n);
+    return !bad;
 }
 
 static void

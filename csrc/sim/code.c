@@ -256,9 +256,7 @@ sim_fault_illegal(SimWave *w, const SimRec *r, const char *why)
     char text[160] = "";
     uint64_t off = (uint64_t)r->at * 4;
     if (r->ext && !r->ext->in.size && off + 4 <= w->code->size) { /* not decoded */
-        uint32_t word;
-        memcpy(&word, (const void *)(uintptr_t)(w->code->base + off), 4);
-        snprintf(text, sizeof text, ".long 0x%08x", word);
+        snprintf(text, sizeof text, ".long 0x%08x", sim_dm_get32(w->code->base + off));
     } else if (r->ext && r->ext->in.size) {
         TlArena a;
         TlText t;
@@ -311,8 +309,7 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
         if (!x) {
             n.body = body_illegal;
             n.p = "out of memory while decoding";
-        } else if (!isa_decode(c->arch, c->wave64, (const uint8_t *)(uintptr_t)(c->base + off), c->size - off,
-                               &x->in, &why)) {
+        } else if (!isa_decode(c->arch, c->wave64, sim_dm_host(c->base + off), c->size - off, &x->in, &why)) {
             n.body = body_illegal;
             n.p = why ? why : "unknown instruction";
             x->in.size = 0;

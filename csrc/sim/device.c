@@ -46,12 +46,11 @@ sim_env_number(const char *name, uint64_t lowest, uint64_t most, uint64_t *value
 
 /* The parts of amd_queue_t that kernels read: the apertures (high halves) at 64 and 68. */
 static void
-fill_queue(uint8_t *q)
+fill_queue(uint64_t q)
 {
-    uint32_t shared = SIM_SHARED_APERTURE >> 32, private = SIM_PRIVATE_APERTURE >> 32;
-    memset(q, 0, 256);
-    memcpy(q + 64, &shared, 4);
-    memcpy(q + 68, &private, 4);
+    sim_dm_fill8(q, 0, 256);
+    sim_dm_put32(q + 64, SIM_SHARED_APERTURE >> 32);
+    sim_dm_put32(q + 68, SIM_PRIVATE_APERTURE >> 32);
 }
 
 void
@@ -115,8 +114,8 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->reports = calloc(SIM_MAX_REPORTS, sizeof *d->reports);
     d->gws = sim_gws_new();
     if (d->mem && d->reports && d->gws) {
-        d->queue = sim_mem_alloc(d->mem, 256, SIM_EXT_SYSTEM, true, "queue");
-        d->packet = sim_mem_alloc(d->mem, 64, SIM_EXT_SYSTEM, true, "dispatch packet");
+        d->queue = sim_dm_at(sim_mem_alloc(d->mem, 256, SIM_EXT_SYSTEM, true, "queue"));
+        d->packet = sim_dm_at(sim_mem_alloc(d->mem, 64, SIM_EXT_SYSTEM, true, "dispatch packet"));
     }
     if (!d->queue || !d->packet) {
         sim_device_free(d);
@@ -314,15 +313,15 @@ fill_kernarg(SimDevice *d, const SimLaunch *l)
     uint64_t size = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
     if (!k->kernarg) {
         k->kernarg_bytes = TL_MAX(64, (size + 63) & ~UINT64_C(63));
-        k->kernarg = sim_mem_alloc(d->mem, k->kernarg_bytes, SIM_EXT_KERNARG, false, k->name);
+        k->kernarg = sim_dm_at(sim_mem_alloc(d->mem, k->kernarg_bytes, SIM_EXT_KERNARG, false, k->name));
         if (!k->kernarg)
             return false;
-        sim_mem_define(d->mem, (uint64_t)k->kernarg, size);
+        sim_mem_define(d->mem, k->kernarg, size);
     }
-    memset(k->kernarg, 0, size);
+    sim_dm_fill8(k->kernarg, 0, size);
     if (l->kernarg_bytes)
-        memcpy(k->kernarg, l->kernarg, TL_MIN(l->kernarg_bytes, size));
-    SimLaunchDims dims = {.dynamic_lds = l->dynamic_lds, .queue_ptr = (uint64_t)d->queue};
+        sim_dm_write(k->kernarg, l->kernarg, TL_MIN(l->kernarg_bytes, size));
+    SimLaunchDims dims = {.dynamic_lds = l->dynamic_lds, .queue_ptr = d->queue};
     memcpy(dims.grid, l->grid, sizeof dims.grid);
     memcpy(dims.block, l->block, sizeof dims.block);
     memcpy(dims.partial, l->partial, sizeof dims.partial);
@@ -343,8 +342,7 @@ put16(uint8_t *p, uint32_t v)
 static void
 fill_packet(SimDevice *d, const SimLaunch *l)
 {
-    uint8_t *p = d->packet;
-    memset(p, 0, 64);
+    uint8_t p[64] = {0};
     put16(p, 2 | 1 << 8 | 2 << 9 | 2 << 11); /* kernel dispatch, barrier, system fences */
     put16(p + 2, l->grid[2] > 1 || l->block[2] > 1 ? 3 : l->grid[1] > 1 || l->block[1] > 1 ? 2 : 1);
     for (uint32_t i = 0; i < 3; i++) {
@@ -358,6 +356,7 @@ fill_packet(SimDevice *d, const SimLaunch *l)
     memcpy(p + 28, &lds, 4);
     memcpy(p + 32, &l->kernel->descriptor, 8);
     memcpy(p + 40, &l->kernel->kernarg, 8);
+    sim_dm_write(d->packet, p, sizeof p);
 }
 
 /* Does some pointer argument point to memory that the table does not know? Without metadata, or with structs,
@@ -377,7 +376,7 @@ needs_foreign(SimDevice *d, const SimLaunch *l)
             return true;
         if (a->kind != SIM_ARG_GLOBAL_BUFFER || a->size != 8 || a->offset + 8 > k->kernarg_bytes)
             continue;
-        memcpy(&p, (uint8_t *)k->kernarg + a->offset, 8);
+        p = sim_dm_get64(k->kernarg + a->offset);
         if (p && !sim_mem_known(d->mem, p))
             return true;
     }
@@ -407,9 +406,9 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .properties = k->properties,
         .preload_length = k->preload_length,
         .preload_offset = k->preload_offset,
-        .kernarg = (uint64_t)k->kernarg,
-        .dispatch_ptr = (uint64_t)d->packet,
-        .queue_ptr = (uint64_t)d->queue,
+        .kernarg = k->kernarg,
+        .dispatch_ptr = d->packet,
+        .queue_ptr = d->queue,
         .dispatch_id = d->dispatch_id++,
         .lds_bytes = k->group_size + l->dynamic_lds,
         .scratch_bytes = k->private_size,

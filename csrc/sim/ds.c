@@ -79,7 +79,7 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
 static void
 pointers(const SimWave *w, const uint32_t *addr, uint64_t ok, uint64_t *ptr)
 {
-    uint64_t base = (uint64_t)(uintptr_t)w->g->lds, zero = (uint64_t)(uintptr_t)sim_zeros;
+    uint64_t base = sim_dm_at(w->g->lds), zero = sim_dm_at(sim_zeros);
     if (ok == ~UINT64_C(0))
         for (uint32_t l = 0; l < LANES; l++)
             ptr[l] = base + addr[l];
@@ -190,17 +190,20 @@ body_ds_atomic(SimWave *w, const SimRec *r)
             sim_lds_stats(w, addr, ok, &op->acc, true);
         for (uint64_t m = ok; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
-            uint64_t old = 0, a = d0[l], b = d1[l];
+            uint64_t old, a = d0[l], b = d1[l];
             if (n == 8) {
                 a |= (uint64_t)d0[l + 64] << 32;
                 b |= (uint64_t)d1[l + 64] << 32;
             }
-            memcpy(&old, (void *)(uintptr_t)ptr[l], n);
+            old = n == 8 ? sim_dm_get64(ptr[l]) : sim_dm_get32(ptr[l]);
             /* cmpst: data0 is the comparand, data1 the new value */
             uint64_t v = (op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP) && !op->new_first
                              ? sim_atom((AtomOp)op->acc.atom, n, old, b, a)
                              : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
-            memcpy((void *)(uintptr_t)ptr[l], &v, n);
+            if (n == 8)
+                sim_dm_put64(ptr[l], v);
+            else
+                sim_dm_put32(ptr[l], (uint32_t)v);
             rows[k * nd * 64 + l] = (uint32_t)old;
             if (n == 8)
                 rows[(k * nd + 1) * 64 + l] = (uint32_t)(old >> 32);

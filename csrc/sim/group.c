@@ -243,7 +243,7 @@ init_sgprs(SimGroup *g, SimWave *w)
     for (uint32_t k = 0; k < in->preload_length && s < 16; k++) {
         uint32_t v = 0;
         if (in->kernarg)
-            memcpy(&v, (const uint8_t *)(uintptr_t)in->kernarg + 4 * (in->preload_offset + k), 4);
+            v = sim_dm_get32(in->kernarg + 4 * (in->preload_offset + k));
         s = put_s32(w, s, v);
     }
     s = user > s ? user : s;

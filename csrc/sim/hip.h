@@ -102,8 +102,8 @@ typedef struct HipModule {
 
 typedef struct HipDevice {
     SimDevice *sim;
-    hipError_t sticky;
-    char gcn_arch[64]; /* "gfx942:sramecc+:xnack-" */
+    _Atomic(hipError_t) sticky; /* read without the lock */
+    char gcn_arch[64];          /* "gfx942:sramecc+:xnack-" */
     uint32_t flags;
     void *pool;           /* default memory pool, made on demand */
     pthread_mutex_t lock; /* around a launch and what is read of it afterwards */

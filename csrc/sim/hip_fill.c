@@ -11,11 +11,11 @@ sim_hip_fill(void *dst, uint32_t value, uint32_t size, size_t count)
     if (!dst || (uintptr_t)dst % size || count > SIZE_MAX / size || !sim_hip_range_ok(dst, count * size, &d))
         return hipErrorInvalidValue;
     if (size == 1)
-        memset(dst, (int)(value & 255), count);
-    for (size_t i = 0; i < count && size == 2; i++)
-        ((uint16_t *)dst)[i] = (uint16_t)value;
-    for (size_t i = 0; i < count && size == 4; i++)
-        ((uint32_t *)dst)[i] = value;
+        sim_dm_fill8((uint64_t)dst, (uint8_t)value, count);
+    else if (size == 2)
+        sim_dm_fill16((uint64_t)dst, (uint16_t)value, count);
+    else
+        sim_dm_fill32((uint64_t)dst, value, count);
     if (d)
         sim_mem_define(d->sim->mem, (uint64_t)dst, count * size);
     return hipSuccess;

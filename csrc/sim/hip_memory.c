@@ -275,7 +275,7 @@ sim_hip_copy(void *dst, const void *src, size_t n, int kind)
         return hipErrorInvalidMemcpyDirection;
     if (!sim_hip_range_ok(dst, n, &to) || !sim_hip_range_ok(src, n, &from))
         return hipErrorInvalidValue;
-    memmove(dst, src, n);
+    sim_dm_move((uint64_t)dst, (uint64_t)src, n);
     if (to && to == from)
         sim_mem_copy_defined(to->sim->mem, (uint64_t)dst, (uint64_t)src, n);
     else if (to)

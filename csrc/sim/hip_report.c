@@ -243,8 +243,8 @@ put_counts(TlText *t, const HipDevice *d)
         const char *why;
         IsaInst inst;
         TlText text;
-        if (!n || !isa_decode(im->arch, d->stats_kernel->wave64, (const uint8_t *)pc, im->code_hi - pc, &inst,
-                              &why))
+        if (!n ||
+            !isa_decode(im->arch, d->stats_kernel->wave64, sim_dm_host(pc), im->code_hi - pc, &inst, &why))
             continue;
         by_op[inst.op] += n;
         tl_text_init(&text, t->arena);

@@ -154,12 +154,12 @@ map_segments(Loader *ld)
         if (!load_phdr(ld, i, &ph) || ph.type != PT_LOAD || !ph.memsz)
             continue;
         uint64_t base = ph.vaddr + im->bias;
-        memcpy((void *)base, ld->file + ph.offset, ph.filesz);
+        sim_dm_write(base, ld->file + ph.offset, ph.filesz);
         if (ph.flags & PF_X) {
             im->code_lo = TL_MIN(im->code_lo, base);
             im->code_hi = TL_MAX(im->code_hi, base + ph.memsz);
         }
-        if (!sim_mem_add(im->mem, (void *)base, ph.memsz, SIM_EXT_CODE,
+        if (!sim_mem_add(im->mem, sim_dm_host(base), ph.memsz, SIM_EXT_CODE,
                          ph.flags & PF_W ? 0 : SIM_EXT_READONLY, ph.flags & PF_X ? "code" : NULL))
             return load_fail(ld, "segment %u overlaps another (or out of memory)", i);
         if (!tl_vec_push(&im->arena, &im->extents, base))
@@ -170,16 +170,16 @@ map_segments(Loader *ld)
     return true;
 }
 
-/* The host pointer of [vaddr, vaddr + n) when it lies in one segment (memory of segments only). */
-static uint8_t *
+/* Where [vaddr, vaddr + n) is when it lies in one segment (memory of segments only), else 0. */
+static uint64_t
 at_vaddr(Loader *ld, uint64_t vaddr, uint64_t n)
 {
     SimExtent x;
     uint64_t a = vaddr + ld->im->bias;
     if (a < (uint64_t)ld->im->map || a - (uint64_t)ld->im->map >= ld->im->map_size ||
         ld->im->map_size - (a - (uint64_t)ld->im->map) < n || !sim_mem_lookup(ld->im->mem, a, n, &x))
-        return NULL;
-    return (uint8_t *)a;
+        return 0;
+    return a;
 }
 
 /* ---- symbols ---- */
@@ -278,8 +278,7 @@ dynsym_value(Loader *ld, uint32_t index, uint64_t *value)
 static bool
 relocate_one(Loader *ld, const Rela *r)
 {
-    uint8_t *to = at_vaddr(ld, r->offset, 8);
-    uint64_t v = 0;
+    uint64_t to = at_vaddr(ld, r->offset, 8), v = 0;
     if (!to)
         return load_fail(ld, "a relocation at 0x%" PRIx64 " lies outside the segments", r->offset);
     switch (r->info & 0xffffffff) {
@@ -296,7 +295,7 @@ relocate_one(Loader *ld, const Rela *r)
     default:
         return load_fail(ld, "relocation type %u is not supported", (uint32_t)r->info);
     }
-    memcpy(to, &v, 8);
+    sim_dm_put64(to, v);
     return true;
 }
 
@@ -326,12 +325,12 @@ relocate(Loader *ld)
         return true;
     if (ent != sizeof(Rela))
         return load_fail(ld, "relocations of %" PRIu64 " bytes", ent);
-    const uint8_t *p = at_vaddr(ld, rela, size);
-    if (!p)
+    uint64_t table = at_vaddr(ld, rela, size);
+    if (!table)
         return load_fail(ld, "the relocation table lies outside the segments");
     for (uint64_t k = 0; k < size / sizeof(Rela); k++) {
         Rela r;
-        memcpy(&r, p + k * sizeof r, sizeof r);
+        sim_dm_read(&r, table + k * sizeof r, sizeof r);
         if (!relocate_one(ld, &r))
             return false;
     }
@@ -340,36 +339,25 @@ relocate(Loader *ld)
 
 /* ---- kernels ---- */
 
-static uint32_t
-u32_at(const uint8_t *p)
-{
-    uint32_t v;
-    memcpy(&v, p, 4);
-    return v;
-}
-
 static bool
 read_descriptor(Loader *ld, SimKernel *k)
 {
     SimImage *im = ld->im;
-    const uint8_t *p = at_vaddr(ld, k->descriptor - im->bias, 64);
-    int64_t off;
-    uint16_t preload;
+    uint64_t p = at_vaddr(ld, k->descriptor - im->bias, 64);
     if (!p)
         return load_fail(ld, "the descriptor of kernel %s lies outside the segments", k->name);
-    k->group_size = u32_at(p);
-    k->private_size = u32_at(p + 4);
-    k->kernarg_size = u32_at(p + 8);
-    memcpy(&off, p + 16, 8);
-    k->rsrc3 = u32_at(p + 44);
-    k->rsrc1 = u32_at(p + 48);
-    k->rsrc2 = u32_at(p + 52);
-    memcpy(&k->properties, p + 56, 2);
-    memcpy(&preload, p + 58, 2);
+    k->group_size = sim_dm_get32(p);
+    k->private_size = sim_dm_get32(p + 4);
+    k->kernarg_size = sim_dm_get32(p + 8);
+    k->rsrc3 = sim_dm_get32(p + 44);
+    k->rsrc1 = sim_dm_get32(p + 48);
+    k->rsrc2 = sim_dm_get32(p + 52);
+    k->properties = sim_dm_get16(p + 56);
+    uint16_t preload = sim_dm_get16(p + 58);
     k->preload_length = preload & 0x7f;
     k->preload_offset = preload >> 7;
     k->wave64 = im->arch < ISA_GFX1100 || !(k->properties >> 10 & 1);
-    k->entry = k->descriptor + (uint64_t)off;
+    k->entry = k->descriptor + sim_dm_get64(p + 16);
     if (k->entry < im->code_lo || k->entry >= im->code_hi || k->entry & 3)
         return load_fail(ld, "the entry of kernel %s lies outside the code", k->name);
     if (k->kernarg_size > 1 << 20 || k->group_size > 1 << 20)
@@ -497,7 +485,7 @@ sim_image_free(SimImage *im)
         return;
     for (uint32_t i = 0; i < im->kernels.len; i++)
         if (im->kernels.data[i].kernarg)
-            sim_mem_release(im->mem, (uint64_t)im->kernels.data[i].kernarg, SIM_EXT_KERNARG);
+            sim_mem_release(im->mem, im->kernels.data[i].kernarg, SIM_EXT_KERNARG);
     for (uint32_t i = 0; i < im->extents.len; i++)
         sim_mem_release(im->mem, im->extents.data[i], SIM_EXT_CODE);
     sim_code_free(im->code[0]);

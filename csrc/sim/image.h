@@ -54,7 +54,7 @@ typedef struct SimKernel {
     SimArg *args;
     uint32_t nargs;
     /* kept between launches */
-    void *kernarg;
+    uint64_t kernarg;
     uint64_t kernarg_bytes; /* rounded to 64 */
 } SimKernel;
 
@@ -115,7 +115,7 @@ typedef struct SimLaunchDims {
     uint64_t printf_buffer, hostcall, heap; /* service.h */
 } SimLaunchDims;
 /* Writes the hidden arguments into kernarg[0..size) by their value_kind. */
-void sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint8_t *kernarg, uint64_t size);
+void sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint64_t kernarg, uint64_t size);
 
 /* ---- source lines (.debug_line versions 4 and 5) ---- */
 

@@ -668,8 +668,8 @@ sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const 
     set_name(&o->name, name);
     if (!defined) {
         if (size <= FILL_LIMIT)
-            memset(p, 0xcd, size);
-        if (m->init_shadow && !(o->x.init = calloc(1, size / 8 + 9))) {
+            sim_dm_fill8(sim_dm_at(p), 0xcd, size);
+        if (m->init_shadow && !(o->x.init = calloc(size / 64 + 1, sizeof *o->x.init))) {
             owned_free(o);
             return NULL;
         }

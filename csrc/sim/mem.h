@@ -15,6 +15,7 @@
 #define TL_SIM_MEM_H
 
 #include "base/base.h"
+#include "sim/devmem.h"
 
 /* Flat apertures: above every user address of the host (x86-64 and aarch64 with 48 bits). */
 #define SIM_SHARED_APERTURE  UINT64_C(0x0001000000000000) /* src_shared_base; 2^32 bytes */
@@ -52,9 +53,9 @@ typedef struct SimExtent {
     uint8_t kind, flags;
     uint32_t nviews; /* 0 when SIM_EXT_DENSE */
     const SimView *views;
-    /* One bit a byte (bit (addr - base) & 7 of byte (addr - base) >> 3): set = defined. NULL: all defined, or
-     * the device keeps no init shadow. */
-    uint8_t *init;
+    /* One bit a byte (bit (addr - base) & 63 of word (addr - base) >> 6): set = defined. NULL: all defined,
+     * or the device keeps no init shadow. Threads share words: relaxed atomic accesses only. */
+    uint64_t *init;
     const char *name; /* as given at registration or NULL */
 } SimExtent;
 
@@ -109,12 +110,10 @@ sim_undef_mask(const SimExtent *x, uint64_t addr, uint32_t n)
 {
     if (!x->init)
         return 0;
-    uint64_t off = addr - x->base;
-    const uint8_t *b = x->init + (off >> 3); /* the map has 8 spare bytes at its end */
-    uint64_t w;
-    memcpy(&w, b, 8);
-    uint64_t all = (UINT64_C(1) << n) - 1;
-    return (uint32_t)(~(w >> (off & 7)) & all);
+    uint64_t off = addr - x->base, w = __atomic_load_n(x->init + (off >> 6), __ATOMIC_RELAXED) >> (off & 63);
+    if ((off & 63) + n > 64)
+        w |= __atomic_load_n(x->init + (off >> 6) + 1, __ATOMIC_RELAXED) << (64 - (off & 63));
+    return (uint32_t)(~w & ((UINT64_C(1) << n) - 1));
 }
 
 /* Marks bytes defined; atomic where a map byte is shared with a neighbour. */

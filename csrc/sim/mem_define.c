@@ -5,37 +5,38 @@
 
 #include "sim/mem.h"
 
+/* Sets bits of a word; a locked operation only where something is missing. */
 static void
-bits_or(uint8_t *map, uint64_t i, uint64_t n) /* n bits from bit i, within one byte */
+bits_or(uint64_t *word, uint64_t bits)
 {
-    uint8_t bits = (uint8_t)(((1u << n) - 1) << (i & 7));
-    __atomic_fetch_or(map + (i >> 3), bits, __ATOMIC_RELAXED);
+    if (~__atomic_load_n(word, __ATOMIC_RELAXED) & bits)
+        __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
 
 void
 sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n)
 {
-    uint64_t i = addr - x->base, head;
+    uint64_t i = addr - x->base, *w;
     if (!x->init || !n)
         return;
-    head = TL_MIN(n, (8 - (i & 7)) & 7);
-    if (head) {
-        bits_or(x->init, i, head);
-        i += head;
-        n -= head;
+    w = x->init + (i >> 6);
+    i &= 63;
+    if (i + n <= 64) { /* within one word */
+        bits_or(w, ~UINT64_C(0) >> (64 - n) << i);
+        return;
     }
-    if (n >> 3)
-        memset(x->init + (i >> 3), 0xff, n >> 3);
-    i += n & ~UINT64_C(7);
-    if (n & 7)
-        bits_or(x->init, i, n & 7);
+    bits_or(w++, ~UINT64_C(0) << i);
+    for (n -= 64 - i; n >= 64; n -= 64)
+        __atomic_store_n(w++, ~UINT64_C(0), __ATOMIC_RELAXED);
+    if (n)
+        bits_or(w, ~UINT64_C(0) >> (64 - n));
 }
 
 static void
 mark_undefined(const SimExtent *x, uint64_t addr, uint64_t n)
 {
     for (uint64_t i = addr - x->base, e = i + n; i < e; i++)
-        __atomic_fetch_and(x->init + (i >> 3), (uint8_t)~(1u << (i & 7)), __ATOMIC_RELAXED);
+        __atomic_fetch_and(x->init + (i >> 6), ~(UINT64_C(1) << (i & 63)), __ATOMIC_RELAXED);
 }
 
 void

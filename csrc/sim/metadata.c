@@ -249,13 +249,13 @@ hidden_value(SimArgKind kind, const SimLaunchDims *d, uint32_t *size)
 }
 
 void
-sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint8_t *kernarg, uint64_t size)
+sim_fill_hidden(const SimKernel *k, const SimLaunchDims *d, uint64_t kernarg, uint64_t size)
 {
     for (uint32_t i = 0; i < k->nargs; i++) {
         uint32_t n;
         uint64_t v = hidden_value(k->args[i].kind, d, &n);
         n = TL_MIN(n, k->args[i].size);
         if (n && k->args[i].offset <= size && size - k->args[i].offset >= n)
-            memcpy(kernarg + k->args[i].offset, &v, n);
+            sim_dm_write(kernarg + k->args[i].offset, &v, n);
     }
 }

@@ -77,10 +77,10 @@ put_text(SimImage *im, bool wave64, uint64_t pc, char *to, size_t size)
         return;
     tl_arena_init(&a, NULL);
     tl_text_init(&t, &a);
-    if (isa_decode(im->arch, wave64, (const uint8_t *)pc, im->code_hi - pc, &inst, &why))
+    if (isa_decode(im->arch, wave64, sim_dm_host(pc), im->code_hi - pc, &inst, &why))
         isa_print(im->arch, wave64, &inst, &t);
     else
-        isa_print_unknown((const uint8_t *)pc, im->code_hi - pc, why, &t);
+        isa_print_unknown(sim_dm_host(pc), im->code_hi - pc, why, &t);
     if (!t.failed && t.data)
         snprintf(to, size, "%s", t.data);
     tl_arena_free(&a);

@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 #endif
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,17 +19,15 @@
 #include "sim/service.h"
 
 typedef struct Header {
-    _Atomic uint64_t next;
+    uint64_t next;
     uint64_t lanes;
     uint32_t service;
-    _Atomic uint32_t control; /* bit 0: ready */
+    uint32_t control; /* bit 0: ready */
 } Header;
 
 typedef struct Hostcall { /* at the head of its memory; then the signal */
-    Header *headers;
-    uint64_t (*payloads)[64][8];
-    uint64_t doorbell;
-    _Atomic uint64_t free_stack, ready_stack;
+    uint64_t headers, payloads, doorbell;
+    uint64_t free_stack, ready_stack;
     uint64_t index_mask;
 } Hostcall;
 
@@ -62,11 +59,9 @@ struct SimServices {
     SimMem *mem;
     pthread_mutex_t lock;
     uint32_t waves;
-    uint64_t packets; /* a power of two */
-    uint64_t (*payloads)[64][8];
-    uint8_t *area; /* hostcall buffer */
-    Hostcall *call;
-    uint8_t *printf_buffer, *heap_head, *heap;
+    uint64_t packets;                                  /* a power of two */
+    uint64_t call, payloads, printf_buffer, heap_head; /* device memory; 0: not there yet */
+    uint8_t *heap;
     uint64_t heap_bytes, heap_mapped;
     Block *blocks;
     Message *messages;
@@ -111,12 +106,18 @@ sim_services_free(SimServices *s)
 
 enum { SMALL_PAGE = 1 << 12, BIG_PAGE = 1 << 21 };
 
+static uint64_t
+make_area(SimServices *s, uint64_t bytes, const char *name)
+{
+    return sim_dm_at(sim_mem_alloc(s->mem, bytes, SIM_EXT_SYSTEM, true, name));
+}
+
 static bool
 make_heap(SimServices *s)
 {
     if (s->heap)
         return true;
-    if (!(s->heap_head = sim_mem_alloc(s->mem, HEAP_HEAD, SIM_EXT_SYSTEM, true, "heap of device malloc")))
+    if (!(s->heap_head = make_area(s, HEAP_HEAD, "heap of device malloc")))
         return false;
     uint64_t size = (s->heap_bytes + BIG_PAGE - 1) & ~(uint64_t)(BIG_PAGE - 1);
     s->heap_mapped = size + BIG_PAGE;
@@ -127,7 +128,7 @@ make_heap(SimServices *s)
     uint64_t base = ((uint64_t)p + BIG_PAGE - 1) & ~(uint64_t)(BIG_PAGE - 1);
     Block *b = size ? calloc(1, sizeof *b) : NULL;
     if (size &&
-        (!b || !sim_mem_add(s->mem, (void *)base, size, SIM_EXT_SYSTEM, 0, "memory of device malloc"))) {
+        (!b || !sim_mem_add(s->mem, sim_dm_host(base), size, SIM_EXT_SYSTEM, 0, "memory of device malloc"))) {
         munmap(p, s->heap_mapped);
         free(b);
         return false;
@@ -179,7 +180,7 @@ heap_alloc(SimServices *s, uint64_t size)
         if (!split(b, size))
             return 0;
         b->used = true;
-        memset((void *)at, 0, size);
+        sim_dm_fill8(at, 0, size);
         return at;
     }
     return 0;
@@ -309,34 +310,33 @@ make_hostcall(SimServices *s)
     while (n < s->waves)
         n *= 2;
     uint64_t payloads = (HEADERS_AT + n * sizeof(Header) + 4095) & ~UINT64_C(4095);
-    s->area = sim_mem_alloc(s->mem, payloads + n * 64 * 8 * 8, SIM_EXT_SYSTEM, true, "hostcall buffer");
-    if (!s->area)
+    uint64_t area = make_area(s, payloads + n * 64 * 8 * 8, "hostcall buffer"), top = 0;
+    if (!area)
         return false;
-    Hostcall *c = (Hostcall *)s->area;
-    *(Signal *)(s->area + SIGNAL_AT) = (Signal){.mailbox = (uint64_t)s->area + MAILBOX_AT, .event = 1};
-    c->headers = (Header *)(s->area + HEADERS_AT);
-    c->payloads = s->payloads = (uint64_t (*)[64][8])(s->area + payloads);
-    s->packets = n;
-    c->doorbell = (uint64_t)s->area + SIGNAL_AT;
-    c->index_mask = n - 1;
-    uint64_t top = 0;
     for (uint64_t i = 0; i < n; i++) { /* packet 0 with the counter at 1: zero means empty */
-        atomic_init(&c->headers[i].next, top);
+        sim_dm_put64(area + HEADERS_AT + i * sizeof(Header) + offsetof(Header, next), top);
         top = i ? i : n;
     }
-    atomic_init(&c->ready_stack, 0);
-    atomic_init(&c->free_stack, top);
-    s->call = c;
+    Signal doorbell = {.mailbox = area + MAILBOX_AT, .event = 1};
+    Hostcall c = {.headers = area + HEADERS_AT,
+                  .payloads = area + payloads,
+                  .doorbell = area + SIGNAL_AT,
+                  .free_stack = top,
+                  .index_mask = n - 1};
+    sim_dm_write(area + SIGNAL_AT, &doorbell, sizeof doorbell);
+    sim_dm_write(area, &c, sizeof c);
+    s->payloads = area + payloads;
+    s->packets = n;
+    s->call = area;
     return true;
 }
 
 static const char *
-serve_packet(SimServices *s, const Header *h, uint64_t words[64][8])
+serve_packet(SimServices *s, const Header *h, uint64_t payload)
 {
-    for (uint32_t lane = 0; lane < 64; lane++) {
-        uint64_t *w = words[lane];
-        if (!(h->lanes >> lane & 1))
-            continue;
+    for (uint64_t m = h->lanes; m; m &= m - 1) {
+        uint64_t at = payload + (uint32_t)__builtin_ctzll(m) * 64, w[8];
+        sim_dm_read(w, at, sizeof w);
         switch (h->service) {
         case SERVICE_PRINTF:
             serve_printf(s, w);
@@ -351,6 +351,7 @@ serve_packet(SimServices *s, const Header *h, uint64_t words[64][8])
         default:
             return "hostcall: this service is not known";
         }
+        sim_dm_put64(at, w[0]);
     }
     return NULL;
 }
@@ -359,20 +360,20 @@ const char *
 sim_services_serve(void *self)
 {
     SimServices *s = self;
-    Hostcall *c = s->call;
+    uint64_t ready = s->call + offsetof(Hostcall, ready_stack);
     const char *why = NULL;
-    if (!c || !atomic_load(&c->ready_stack))
+    if (!s->call || !sim_dm_load64(ready))
         return NULL;
     pthread_mutex_lock(&s->lock);
-    uint64_t top = atomic_exchange(&c->ready_stack, 0);
+    uint64_t top = sim_dm_swap64(ready, 0);
     for (uint64_t i = 0; top && i < s->packets; i++) {
-        uint64_t at = top & (s->packets - 1);
-        Header *h = (Header *)(s->area + HEADERS_AT) + at;
-        uint64_t next = atomic_load(&h->next);
-        const char *no = serve_packet(s, h, s->payloads[at]);
+        uint64_t at = top & (s->packets - 1), header = s->call + HEADERS_AT + at * sizeof(Header);
+        Header h;
+        sim_dm_read(&h, header, sizeof h);
+        const char *no = serve_packet(s, &h, s->payloads + at * 64 * 64);
         why = why ? why : no;
-        atomic_fetch_and(&h->control, ~1u);
-        top = next;
+        sim_dm_and32(header + offsetof(Header, control), ~1u);
+        top = h.next;
     }
     pthread_mutex_unlock(&s->lock);
     return why;
@@ -384,7 +385,7 @@ static void
 reset_printf(SimServices *s)
 {
     uint32_t head[2] = {0, PRINTF_BYTES};
-    memcpy(s->printf_buffer, head, sizeof head);
+    sim_dm_write(s->printf_buffer, head, sizeof head);
 }
 
 /* The format after its hash: "0:0:HASH,format". */
@@ -493,14 +494,19 @@ sim_services_end(SimServices *s, const SimKernel *k)
     const SimImage *im = k->image;
     if (!s->printf_buffer)
         return;
-    memcpy(&used, s->printf_buffer, 4);
-    used = TL_MIN(used, PRINTF_BYTES - 8);
+    used = TL_MIN(sim_dm_get32(s->printf_buffer), PRINTF_BYTES - 8);
     bool hashed = !im->printf_formats.len || !strncmp(im->printf_formats.data[0], "0:0:", 4);
-    const uint8_t *p = s->printf_buffer + 8, *end = p + used;
-    for (; end - p >= 4 && step; p += step)
-        step = hashed ? print_hash_record(im, p, end) : print_id_record(im, p, end);
-    if (!step)
-        fprintf(stderr, "tilelang simulator: kernel %s left a printf record that cannot be read\n", k->name);
+    uint8_t *records = malloc(used + 1);
+    if (records) {
+        sim_dm_read(records, s->printf_buffer + 8, used);
+        const uint8_t *p = records, *end = p + used;
+        for (; end - p >= 4 && step; p += step)
+            step = hashed ? print_hash_record(im, p, end) : print_id_record(im, p, end);
+    }
+    if (!step || !records)
+        fprintf(stderr, "tilelang simulator: kernel %s left a printf record that cannot be read%s\n", k->name,
+                records ? "" : ": out of memory");
+    free(records);
     reset_printf(s);
 }
 
@@ -521,8 +527,7 @@ sim_services_begin(SimServices *s, const SimKernel *k, SimLaunchDims *dims)
 {
     for (uint32_t i = 0; i < k->nargs; i++) {
         if (k->args[i].kind == SIM_ARG_hidden_printf_buffer && !s->printf_buffer) {
-            s->printf_buffer = sim_mem_alloc(s->mem, PRINTF_BYTES, SIM_EXT_SYSTEM, true, "printf buffer");
-            if (!s->printf_buffer)
+            if (!(s->printf_buffer = make_area(s, PRINTF_BYTES, "printf buffer")))
                 return false;
             reset_printf(s);
         }
@@ -531,9 +536,9 @@ sim_services_begin(SimServices *s, const SimKernel *k, SimLaunchDims *dims)
         if (k->args[i].kind == SIM_ARG_hidden_heap_v1 && !make_heap(s))
             return false;
     }
-    dims->printf_buffer = (uint64_t)s->printf_buffer;
-    dims->hostcall = (uint64_t)s->call;
-    dims->heap = (uint64_t)s->heap_head;
+    dims->printf_buffer = s->printf_buffer;
+    dims->hostcall = s->call;
+    dims->heap = s->heap_head;
     for (uint32_t i = 0; i < s->nmessages; i++) /* what a launch that was ended left behind */
         s->messages[i].used = false;
     return true;

@@ -37,7 +37,7 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
             return true;
         }
     }
-    memcpy(out, (const void *)(uintptr_t)addr, n);
+    sim_dm_read(out, addr, n);
     if (w->chk && checking(w, SIM_CHECK_INIT))
         note_undef(w, r, x, addr, n);
     if (w->g->info && w->g->info->race && checking(w, SIM_CHECK_RACE)) {

@@ -85,7 +85,7 @@ body_store(SimWave *w, const SimRec *r)
     if (stop || (x && !smem_checks(w, r, x, addr, done / 4, done, SIM_ACC_WRITE)))
         return NULL;
     if (x)
-        memcpy((void *)(uintptr_t)addr, w->s + r->dst, done);
+        sim_dm_write(addr, w->s + r->dst, done);
     return NEXT(r);
 }
 
@@ -102,19 +102,8 @@ body_atomic(SimWave *w, const SimRec *r)
     const SimExtent *x = in ? smem_target(w, r, addr, n, &stop) : NULL;
     if (stop || (x && !smem_checks(w, r, x, addr, r->ndst, n, SIM_ACC_ATOMIC)))
         return NULL;
-    if (x && n == 8) {
-        uint64_t *p = (uint64_t *)(uintptr_t)addr;
-        old = __atomic_load_n(p, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(p, &old, sim_atom((AtomOp)a->atom, 8, old, d, cmp), true,
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            ;
-    } else if (x) {
-        uint32_t *p = (uint32_t *)(uintptr_t)addr, o = __atomic_load_n(p, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(p, &o, (uint32_t)sim_atom((AtomOp)a->atom, 4, o, d, cmp), true,
-                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            ;
-        old = o;
-    }
+    if (x)
+        old = sim_atom_at(addr, (AtomOp)a->atom, n, d, cmp);
     if (w->stats)
         w->stats->atomics++;
     if (a->rtn) {

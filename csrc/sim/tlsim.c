@@ -60,8 +60,10 @@ bool
 tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
 {
     SimDevice *d = pick(dev);
+    bool known = true;
     if (!d)
         return false;
+    pthread_mutex_lock(&d->launch_lock);
     if (!strcmp(name, "max_instructions"))
         d->max_instructions = value;
     else if (!strcmp(name, "seed"))
@@ -73,8 +75,9 @@ tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
     else if (!strcmp(name, "threads") && value >= 1 && value <= 1024)
         d->threads = (uint32_t)value;
     else
-        return false;
-    return true;
+        known = false;
+    pthread_mutex_unlock(&d->launch_lock);
+    return known;
 }
 
 int32_t
@@ -89,7 +92,12 @@ uint64_t
 tlsim_device_option_value(SimDevice *dev, const char *name)
 {
     SimDevice *d = pick(dev);
-    return !d ? 0 : !strcmp(name, "seed") ? d->seed : !strcmp(name, "late") ? d->late : 0;
+    if (!d)
+        return 0;
+    pthread_mutex_lock(&d->launch_lock);
+    uint64_t v = !strcmp(name, "seed") ? d->seed : !strcmp(name, "late") ? d->late : 0;
+    pthread_mutex_unlock(&d->launch_lock);
+    return v;
 }
 
 void
@@ -104,8 +112,8 @@ void
 tlsim_counters(SimDevice *dev, uint64_t *launches, uint64_t *instructions)
 {
     SimDevice *d = pick(dev);
-    *launches = d ? d->launches : 0;
-    *instructions = d ? d->instructions : 0;
+    *launches = d ? atomic_load(&d->launches) : 0;
+    *instructions = d ? atomic_load(&d->instructions) : 0;
 }
 
 void
@@ -143,7 +151,7 @@ void
 tlsim_copy_in(SimDevice *dev, void *dst, const void *src, uint64_t n)
 {
     SimDevice *d = pick(dev);
-    memcpy(dst, src, n);
+    sim_dm_move((uint64_t)dst, (uint64_t)src, n);
     if (d)
         sim_mem_define(d->mem, (uint64_t)dst, n);
 }
@@ -152,7 +160,7 @@ void
 tlsim_copy_out(SimDevice *dev, void *dst, const void *src, uint64_t n)
 {
     (void)dev;
-    memcpy(dst, src, n);
+    sim_dm_move((uint64_t)dst, (uint64_t)src, n);
 }
 
 uint64_t
@@ -268,11 +276,11 @@ tlsim_disassemble(SimKernel *k, int64_t pc, char *text, size_t text_n, char *mne
         return 0;
     tl_arena_init(&a, NULL);
     tl_text_init(&t, &a);
-    *known = isa_decode(im->arch, k->wave64, (const uint8_t *)at, im->code_hi - at, &inst, &why);
+    *known = isa_decode(im->arch, k->wave64, sim_dm_host(at), im->code_hi - at, &inst, &why);
     if (*known)
         isa_print(im->arch, k->wave64, &inst, &t);
     else
-        isa_print_unknown((const uint8_t *)at, im->code_hi - at, why, &t);
+        isa_print_unknown(sim_dm_host(at), im->code_hi - at, why, &t);
     snprintf(text, text_n, "%s", t.data && !t.failed ? t.data : "");
     const IsaOpInfo *info = *known ? isa_op_info(inst.op) : NULL;
     snprintf(mnemonic, mn_n, "%s", info ? info->name : "");
@@ -314,17 +322,26 @@ uint32_t
 tlsim_report_count(SimDevice *dev)
 {
     SimDevice *d = pick(dev);
-    return d ? d->nreports : 0;
+    if (!d)
+        return 0;
+    pthread_mutex_lock(&d->launch_lock);
+    uint32_t n = d->nreports;
+    pthread_mutex_unlock(&d->launch_lock);
+    return n;
 }
 
 bool
 tlsim_report(SimDevice *dev, uint32_t i, SimReport *out)
 {
     SimDevice *d = pick(dev);
-    if (!d || i >= d->nreports)
+    if (!d)
         return false;
-    *out = d->reports[i];
-    return true;
+    pthread_mutex_lock(&d->launch_lock);
+    bool there = i < d->nreports;
+    if (there)
+        *out = d->reports[i];
+    pthread_mutex_unlock(&d->launch_lock);
+    return there;
 }
 
 uint64_t
@@ -336,17 +353,17 @@ tlsim_report_size(void)
 uint64_t
 tlsim_report_text(SimDevice *dev, uint32_t i, char *out, uint64_t n)
 {
-    SimDevice *d = pick(dev);
+    SimReport r;
     TlArena a;
     TlText t;
     uint64_t len = 0;
     if (n)
         out[0] = 0;
-    if (!d || i >= d->nreports)
+    if (!tlsim_report(dev, i, &r))
         return 0;
     tl_arena_init(&a, NULL);
     tl_text_init(&t, &a);
-    sim_report_print(&d->reports[i], &t);
+    sim_report_print(&r, &t);
     if (t.data && !t.failed) {
         len = t.len;
         snprintf(out, n, "%s", t.data);

@@ -150,11 +150,11 @@ component_store(uint32_t c, uint32_t n, uint32_t nfmt)
 }
 
 void
-sim_format_load(uint32_t dfmt, uint32_t nfmt, const uint8_t *p, uint32_t c[4])
+sim_format_load(uint32_t dfmt, uint32_t nfmt, uint64_t mem, uint32_t c[4])
 {
     const uint8_t *w = widths[dfmt & 15];
     uint32_t words[4] = {0}, at = 0;
-    memcpy(words, p, sim_format_bytes(dfmt));
+    sim_dm_read(words, mem, sim_format_bytes(dfmt));
     for (uint32_t i = 0; i < 4; at += w[i++]) {
         c[i] = i < 3 ? 0 : nfmt == N_UINT || nfmt == N_SINT ? 1 : 0x3f800000u;
         if (w[i]) /* no component crosses a dword */
@@ -164,12 +164,12 @@ sim_format_load(uint32_t dfmt, uint32_t nfmt, const uint8_t *p, uint32_t c[4])
 }
 
 void
-sim_format_store(uint32_t dfmt, uint32_t nfmt, const uint32_t c[4], uint8_t *p)
+sim_format_store(uint32_t dfmt, uint32_t nfmt, const uint32_t c[4], uint64_t mem)
 {
     const uint8_t *w = widths[dfmt & 15];
     uint32_t words[4] = {0}, at = 0;
     for (uint32_t i = 0; i < 4; at += w[i++])
         if (w[i])
             words[at / 32] |= component_store(c[i], w[i], nfmt) << at % 32;
-    memcpy(p, words, sim_format_bytes(dfmt));
+    sim_dm_write(mem, words, sim_format_bytes(dfmt));
 }

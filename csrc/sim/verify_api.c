@@ -199,7 +199,7 @@ measure(const SimImage *im, uint64_t entry, bool wave64)
     while (at < im->code_hi) {
         IsaInst in;
         const char *why;
-        if (!isa_decode(im->arch, wave64, (const uint8_t *)at, im->code_hi - at, &in, &why))
+        if (!isa_decode(im->arch, wave64, sim_dm_host(at), im->code_hi - at, &in, &why))
             break;
         uint32_t cl = isa_op_info(in.op)->classes;
         if (in.enc == ISA_SOPP && (cl & ISA_C_BRANCH))
@@ -225,12 +225,12 @@ check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, 
     v->entry = entry;
     v->wave64 = wave64;
     v->code = &c;
-    if (!isa_code_decode(&c, &v->arena, v->im->arch, wave64, (const uint8_t *)entry, size, &why, &bad)) {
+    if (!isa_code_decode(&c, &v->arena, v->im->arch, wave64, sim_dm_host(entry), size, &why, &bad)) {
         if (!strcmp(why, "out of memory"))
             return false;
         TlText t;
         tl_text_init(&t, &v->arena);
-        isa_print_unknown((const uint8_t *)entry + bad, size - bad, why, &t);
+        isa_print_unknown((const uint8_t *)sim_dm_host(entry) + bad, size - bad, why, &t);
         finding_at(v, "illegal", UINT32_MAX, "+0x%x: %s", bad, t.failed ? why : t.data);
         return true;
     }

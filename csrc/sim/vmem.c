@@ -241,7 +241,7 @@ global_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n
             !(write && (x->flags & SIM_EXT_READONLY))) /* outside the elements but mapped: data is there */
             v->ptr[l] = v->va[l];
         else {
-            v->ptr[l] = (uint64_t)(uintptr_t)sim_zeros;
+            v->ptr[l] = sim_dm_at(sim_zeros);
             v->ok &= ~(UINT64_C(1) << l);
         }
     }
@@ -260,7 +260,7 @@ local_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n,
             bad |= UINT64_C(1) << l;
             v->ok &= ~(UINT64_C(1) << l);
         } else {
-            v->ptr[l] = (uint64_t)(uintptr_t)(scratch ? w->scratch + stride * l : w->g->lds) + a;
+            v->ptr[l] = sim_dm_at(scratch ? w->scratch + stride * l : w->g->lds) + a;
             v->la[l] = a;
         }
     }
@@ -287,7 +287,7 @@ vm_lanes_of(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write,
         flat_addresses(w, r, op, v);
     if (v->exec != ~UINT64_C(0) || v->partial || v->priv || op->seg == SEG_FLAT || op->seg == SEG_SCRATCH)
         for (uint32_t l = 0; l < LANES; l++)
-            v->ptr[l] = (uint64_t)(uintptr_t)sim_zeros;
+            v->ptr[l] = sim_dm_at(sim_zeros);
     if (v->partial)
         for (uint32_t l = 0; l < LANES; l++)
             if (!v->room[l])
@@ -346,8 +346,7 @@ load_partial(const VmLanes *v, uint32_t *rows, uint32_t nd)
     uint64_t p[64];
     for (uint32_t d = 0; d < nd; d++) {
         for (uint32_t l = 0; l < LANES; l++)
-            p[l] = ((v->ok >> l) & 1) && v->room[l] >= 4 * d + 4 ? v->ptr[l] + 4 * d
-                                                                 : (uint64_t)(uintptr_t)sim_zeros;
+            p[l] = ((v->ok >> l) & 1) && v->room[l] >= 4 * d + 4 ? v->ptr[l] + 4 * d : sim_dm_at(sim_zeros);
         sim_load_dwords(rows + d * LANES, p, 1);
     }
 }
@@ -431,23 +430,6 @@ body_store(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
-static uint64_t
-atomic_lane(uint64_t ptr, AtomOp op, uint32_t n, uint64_t a, uint64_t b)
-{
-    if (n == 8) {
-        uint64_t *p = (uint64_t *)(uintptr_t)ptr, old = __atomic_load_n(p, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(p, &old, sim_atom(op, 8, old, a, b), true, __ATOMIC_SEQ_CST,
-                                            __ATOMIC_RELAXED))
-            ;
-        return old;
-    }
-    uint32_t *p = (uint32_t *)(uintptr_t)ptr, old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(p, &old, (uint32_t)sim_atom(op, 4, old, a, b), true, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_RELAXED))
-        ;
-    return old;
-}
-
 static const SimRec *
 body_atomic(SimWave *w, const SimRec *r)
 {
@@ -470,14 +452,7 @@ body_atomic(SimWave *w, const SimRec *r)
             a |= (uint64_t)d0[l + 64] << 32;
         if (op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP)
             b = n == 8 ? d1[l] | (uint64_t)d1[l + 64] << 32 : d1[l];
-        if (v.ptr[l] & (n - 1)) {
-            old = 0;
-            memcpy(&old, (void *)(uintptr_t)v.ptr[l], n);
-            uint64_t x = sim_atom((AtomOp)op->acc.atom, n, old, a, b);
-            memcpy((void *)(uintptr_t)v.ptr[l], &x, n);
-        } else {
-            old = atomic_lane(v.ptr[l], (AtomOp)op->acc.atom, n, a, b);
-        }
+        old = sim_atom_at(v.ptr[l], (AtomOp)op->acc.atom, n, a, b);
         rows[l] = (uint32_t)old;
         if (nd == 2)
             rows[l + 64] = (uint32_t)(old >> 32);
@@ -511,7 +486,7 @@ body_load_lds(SimWave *w, const SimRec *r)
     uint64_t ptr[64], out = 0;
     for (uint32_t l = 0; l < LANES; l++) {
         addr[l] = base + l * slot;
-        ptr[l] = (uint64_t)(uintptr_t)w->g->lds + addr[l];
+        ptr[l] = sim_dm_at(w->g->lds) + addr[l];
         out |= (uint64_t)((uint64_t)addr[l] + slot > w->g->lds_bytes) << l;
     }
     out &= v.exec;

@@ -38,7 +38,7 @@ components(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t l, uint32_t d
     uint32_t c[4] = {0}, word3 = w->s[r->src[3].idx + 3], one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
     bool in = v->ok >> l & 1;
     if (in)
-        sim_format_load(dfmt, nfmt, (const uint8_t *)(uintptr_t)v->ptr[l], c);
+        sim_format_load(dfmt, nfmt, v->ptr[l], c);
     for (uint32_t k = 0; k < 4; k++) {
         uint32_t sel = r->ext->in.enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
         out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && in ? one : 0;
@@ -121,7 +121,7 @@ sim_body_typed_store(SimWave *w, const SimRec *r)
             }
             c[k] = reg;
         }
-        sim_format_store(dfmt, nfmt, c, (uint8_t *)(uintptr_t)v.ptr[l]);
+        sim_format_store(dfmt, nfmt, c, v.ptr[l]);
     }
     return NEXT(r);
 }

@@ -20,7 +20,7 @@ INCLUDE = Path(SPEC.submodule_search_locations[0]) / "backends/amd/include"
 
 @pytest.mark.parametrize(
     "program, launches, waves, faults",
-    [("hip_client", 7, 28, 0), ("hip_graphs", 14, 56, 0), ("hip_devices", 3, 13, 2)],
+    [("hip_client", 7, 28, 0), ("hip_graphs", 14, 56, 0), ("hip_devices", 3, 13, 2), ("hip_threads", 72, 288, 2)],
 )
 def test_c_host(tmp_path, program, launches, waves, faults):
     source, exe, code = Path(__file__).with_name(f"{program}.c"), tmp_path / "client", tmp_path / "add.hsaco"
@@ -32,6 +32,7 @@ def test_c_host(tmp_path, program, launches, waves, faults):
         "-O1",
         "-w",
         "-pthread",
+        *(["-fsanitize=thread"] if os.environ.get("TILELANG_SANITIZED") == "thread" else []),
         f"-I{INCLUDE}",
         str(source),
         "-o",
