@@ -109,11 +109,12 @@ sanitize: $(VENV)/.stamp-pip
 sanitize-test: sanitize
 	@tools/sanitized.sh $(VENV)/bin/pytest -q -n 2 --dist loadfile -p no:cacheprovider -p no:faulthandler $(PYTEST_ARGS) $(SANITIZE_TESTS)
 
-# Several host threads in the simulator, under ThreadSanitizer (build-tsan/).
+# Several host threads in the simulator, under ThreadSanitizer (build-tsan/); with the packages of other hosts where
+# `make hosts-test` has brought them.
 TSAN_TESTS ?= $(addprefix tests/sim/test_sim_,threads.py sync.py sync_programs.py services.py hip_c.py)
 tsan-test: $(VENV)/.stamp-pip
 	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only sim
-	@tools/tsan.sh $(PY) -m pytest -q -n 2 -p no:cacheprovider -p no:faulthandler -k 'not each_wait' $(PYTEST_ARGS) $(TSAN_TESTS)
+	@$(if $(wildcard $(HOSTS)/.stamp),TILELANG_HOSTS=1) tools/tsan.sh $(if $(wildcard $(HOSTS)/.stamp),$(HOSTS)/bin/python,$(PY)) -m pytest -q -n 2 -p no:cacheprovider -p no:faulthandler -k 'not each_wait' $(PYTEST_ARGS) $(TSAN_TESTS)
 
 clean:
 	rm -rf build build-asan build-tsan tilelang/*.so tilelang/lib
