@@ -11,6 +11,7 @@ enum { NV = 256, NS = 128, FRESH = 8, READ = 1, READ_PAIR = 2, BY_SALU = 4, BY_V
 
 typedef struct VState {
     uint8_t valus, trans; /* instructions that a transcendental result still lacks */
+    uint8_t half;         /* which halves: 1 the low, 2 the high one */
     uint8_t wmma;         /* the same of a matrix result */
     uint8_t near;         /* FRESH less the vector instructions since the last write; 0: long ago */
     uint8_t across;       /* EXEC was written by a scalar instruction since */
@@ -43,8 +44,10 @@ join(void *into, const void *from)
         VState *x = &a->v[r];
         const VState *y = &b->v[r];
         bool had = x->valus | x->wmma | x->near;
-        bool more = raise(&x->valus, y->valus) | raise(&x->trans, y->trans) | raise(&x->wmma, y->wmma) |
-                    raise(&x->near, y->near) | raise(&x->across, y->across);
+        uint8_t own = x->valus ? x->half : 0, theirs = y->valus ? y->half : 0;
+        bool more = (theirs & ~own) | raise(&x->valus, y->valus) | raise(&x->trans, y->trans) |
+                    raise(&x->wmma, y->wmma) | raise(&x->near, y->near) | raise(&x->across, y->across);
+        x->half = own | theirs;
         if (more && !had)
             x->from = y->from;
         changed |= more;
@@ -90,7 +93,7 @@ check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const Is
             continue;
         for (uint32_t r = o->reg; r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV); r++) {
             const VState *v = &s->v[r];
-            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans)
+            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans && (!o->half || (o->half & v->half)))
                 return report(w, i, v->from, r, ISA_RH_TRANS);
             if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)))
                 return report(w, i, v->from, r, ISA_RH_WMMA);
@@ -190,8 +193,15 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
             for (uint32_t r = o->reg; r < TL_MIN(end, (uint32_t)NV); r++) {
                 const IsaRdnaRowInfo *t = isa_rdna_row(ISA_RH_TRANS);
                 bool trans = k->trans && (rows >> ISA_RH_TRANS & 1);
+                VState old = s->v[r];
+                uint8_t half = o->half ? o->half : 3, other = old.valus ? old.half & (uint8_t)~half : 0;
+                if (other && !trans) { /* what the other half owes stays */
+                    s->v[r].half = other;
+                    continue;
+                }
                 s->v[r] = (VState){.valus = trans ? t->valus : 0,
                                    .trans = trans ? t->trans : 0,
+                                   .half = half | other,
                                    .wmma = k->wmma,
                                    .near = k->valu && (rows >> ISA_RH_FORWARD & 1) ? FRESH : 0,
                                    .from = i};

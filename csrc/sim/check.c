@@ -43,10 +43,11 @@ sim_sreg_name(uint32_t s, char buf[16])
  * ----------------------------------------------------------------------------------------------------- */
 
 static void
-add_range(SimRange *list, uint8_t *n, uint32_t cap, uint32_t start, uint32_t count, uint32_t cls)
+add_range(SimRange *list, uint8_t *n, uint32_t cap, uint32_t start, uint32_t count, uint32_t cls,
+          uint8_t half)
 {
     if (*n < cap && count)
-        list[(*n)++] = (SimRange){(uint16_t)start, (uint8_t)count, (uint8_t)cls};
+        list[(*n)++] = (SimRange){(uint16_t)start, (uint8_t)count, (uint8_t)cls, half};
 }
 
 static uint8_t
@@ -154,15 +155,15 @@ sim_chk_prepare(SimBuild *b)
         if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) {
             uint32_t row = o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0u);
             if (rd)
-                add_range(x->vread, &x->nvread, TL_COUNT(x->vread), row, o->nregs, cls);
+                add_range(x->vread, &x->nvread, TL_COUNT(x->vread), row, o->nregs, cls, o->half);
             if (wr)
-                add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls);
+                add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls, o->half);
         } else if (o->kind == ISA_OPND_SGPR) {
             uint32_t s = sim_build_sreg(b, o);
             if (rd && s < S_NULL && !(o->flags & ISA_IMPLICIT && s == S_EXEC))
-                add_range(x->sread, &x->nsread, TL_COUNT(x->sread), s, o->nregs, cls);
+                add_range(x->sread, &x->nsread, TL_COUNT(x->sread), s, o->nregs, cls, 0);
             if (wr)
-                add_range(x->swrite, &x->nswrite, TL_COUNT(x->swrite), s, o->nregs, cls);
+                add_range(x->swrite, &x->nswrite, TL_COUNT(x->swrite), s, o->nregs, cls, 0);
             if (wr && s == S_EXEC)
                 x->writes_exec = 1;
             if (wr && s == S_M0)
@@ -171,7 +172,7 @@ sim_chk_prepare(SimBuild *b)
             x->reads_scc |= rd;
             x->writes_scc |= wr;
         } else if (o->kind == ISA_OPND_SRC && o->reg == 251) {
-            add_range(x->sread, &x->nsread, TL_COUNT(x->sread), S_VCC, b->code->wave64 ? 2 : 1, cls);
+            add_range(x->sread, &x->nsread, TL_COUNT(x->sread), S_VCC, b->code->wave64 ? 2 : 1, cls, 0);
         }
     }
     if (b->code->arch <= ISA_GFX950)
@@ -448,7 +449,7 @@ relative(SimWave *w, const SimRec *r, const SimExt *x)
     uint32_t src, dst;
     if (!sim_rel_rows(w, r, &src, &dst))
         return true;
-    SimRange a = {(uint16_t)src, 1, 0}, d = {(uint16_t)dst, 1, 7};
+    SimRange a = {(uint16_t)src, 1, 0, 0}, d = {(uint16_t)dst, 1, 7, 0};
     if (checking(w, SIM_CHECK_WAIT)) {
         if (r->src[0].kind == SRC_V && !check_rows(w, r, &a, false, 0))
             return false;

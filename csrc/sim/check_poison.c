@@ -81,7 +81,7 @@ sink_address(SimWave *w, const SimRec *r, const SimExt *x)
             !sink_scalar(w, r, &x->sread[i], "an address"))
             return false;
     if (x->use & CU_DMA) {
-        SimRange m0 = {S_M0, 1, 7};
+        SimRange m0 = {S_M0, 1, 7, 0};
         return sink_scalar(w, r, &m0, "an LDS address");
     }
     return true;
@@ -91,7 +91,7 @@ static bool
 sinks(SimWave *w, const SimRec *r, const SimExt *x)
 {
     SimChk *c = w->chk;
-    SimRange vcc = {S_VCC, mask_regs(w), 7};
+    SimRange vcc = {S_VCC, mask_regs(w), 7, 0};
     switch (x->kind) {
     case CK_BRANCH:
         if ((x->use & CU_SCC) && c->scc_p) {
@@ -118,7 +118,7 @@ sinks(SimWave *w, const SimRec *r, const SimExt *x)
     if (x->use & CU_JUMP)
         return x->nsread ? sink_scalar(w, r, &x->sread[0], "a jump") : true;
     if (x->relidx) {
-        SimRange m0 = {S_M0, 1, 7};
+        SimRange m0 = {S_M0, 1, 7, 0};
         return sink_scalar(w, r, &m0, "a register index");
     }
     if (x->lanesel && x->nsread)
@@ -587,7 +587,7 @@ sim_chk_poison(SimWave *w, const SimRec *r)
         break;
     }
     if (x->kind == CK_VALU && (r->fl & RF_CMPX) && x->poison == POI_MASK) {
-        SimRange d = {r->dst2, mask_regs(w), 7};
+        SimRange d = {r->dst2, mask_regs(w), 7, 0};
         return sink_scalar(w, r, &d, "EXEC");
     }
     return true;

@@ -44,6 +44,8 @@ check_row(SimWave *w, const SimRec *r, const SimRange *g, uint32_t row)
     IsaRdnaRow id;
     if (c->vprod[row] == HZ_TRANS) {
         const IsaRdnaRowInfo *t = isa_rdna_row(ISA_RH_TRANS);
+        if (g->half && !(g->half & c->vpass[row])) /* compilers take the halves for registers of their own */
+            return true;
         id = ISA_RH_TRANS;
         if (between >= t->valus || c->ntrans - c->ctime[row] >= t->trans || !under_way(c, row)) {
             c->vflag[row] &= (uint8_t)~VF_PROD;
@@ -232,14 +234,21 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
             c->exec_pc = r->at;
     }
     bool owed = (k->trans && (x->rows >> ISA_RH_TRANS & 1)) || k->wmma;
-    for (uint32_t i = 0; i < x->nvwrite; i++)
+    for (uint32_t i = 0; i < x->nvwrite; i++) {
+        uint8_t half = x->vwrite[i].half ? x->vwrite[i].half : 3;
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
+            uint8_t other = /* the half that an earlier instruction owes */
+                (c->vflag[row] & VF_PROD) && c->vprod[row] == HZ_TRANS ? c->vpass[row] & (uint8_t)~half : 0;
+            c->vpass[row] = owed ? half | other : other ? other : half;
+            if (other && !owed)
+                continue;
             c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_PROD) | (owed ? VF_PROD : 0));
             c->vprod[row] = x->haz;
             c->vtime[row] = k->valu ? c->now : c->valu_done;
             c->ctime[row] = c->ntrans;
             c->wpc[row] = r->at;
         }
+    }
     bool masks =
         x->rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
     if (masks && x->nswrite)

@@ -54,6 +54,7 @@ typedef struct SimSrc {
 typedef struct SimRange { /* registers of one file that an instruction touches */
     uint16_t start;
     uint8_t n, cls; /* cls: source position 0..2, or 7 for anything else */
+    uint8_t half;   /* 1, 2: the low, the high half of a register alone (gfx11, gfx12) */
 } SimRange;
 
 typedef enum PoisonRule {             /* how undefinedness goes through a VALU instruction */
@@ -334,7 +335,7 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     /* wait states */
     uint32_t now;                                 /* wait states so far */
     uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
-    uint8_t vprod[ROWS], vpass[ROWS];             /* HazClass and passes of that write */
+    uint8_t vprod[ROWS], vpass[ROWS];             /* HazClass and passes (RDNA: halves) of that write */
     uint16_t vop[ROWS], dstart[ROWS], dlen[ROWS]; /* its opcode and destination tuple */
     uint32_t wpc[ROWS], cpc[ROWS];
     uint32_t stime[SREGS], swpc[SREGS]; /* last VALU write of a scalar */

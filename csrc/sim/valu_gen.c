@@ -175,6 +175,8 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
     const IsaInst *in = &x->in;
     const SimOpDesc *d = x->desc;
     const IsaOpnd *o = gen_opnd(x, i);
+    if (!o && (d->flags & OPF_FMAC) && i == 2) /* the destination's half is the addend */
+        o = &in->opnd[0];
     uint8_t type = d->t[i];
     bool neg = o && (o->flags & ISA_NEG), abs_ = o && (o->flags & ISA_ABS), sel = (in->op_sel >> i) & 1,
          selhi = (in->op_sel_hi >> i) & 1;

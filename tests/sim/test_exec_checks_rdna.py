@@ -68,6 +68,15 @@ ROWS = {
     ("gfx1100", "trans-few"): Row("v_rcp_f32 v1, v2", V * 2 + ALU11.format("0x2fff") + "v_mov_b32 v3, v1", ("",), ()),
     ("gfx1100", "trans-store"): Row("v_rcp_f32 v1, v2", "global_store_b32 v[72:73], v1, off", ("",), ()),
     ("gfx1100", "trans-overwritten"): Row("v_rcp_f32 v1, v2", "v_mov_b32 v1, 0\nv_mov_b32 v3, v1", ("",), ()),
+    ("gfx1100", "trans-half"): Row("v_rcp_f16 v1.h, v2.l", "v_mov_b16 v3.l, v1.h", (VDST,)),
+    ("gfx1100", "trans-half-whole"): Row("v_rcp_f16 v1.h, v2.l", "v_mov_b32 v3, v1", (VDST,)),
+    ("gfx1100", "trans-whole-half"): Row("v_rcp_f32 v1, v2", "v_mov_b16 v3.l, v1.h", (VDST,)),
+    ("gfx1100", "trans-other-half"): Row("v_rcp_f16 v1.h, v2.l", "v_mov_b16 v3.l, v1.l", ("",), ()),
+    ("gfx1100", "trans-half-kept"): Row(
+        "v_rcp_f16 v1.h, v2.l", "v_mov_b16 v3.l, v1.h", (VDST,), ("v_mov_b16 v1.l, 0\n", "v_mov_b16 v1.l, v1.l\n")
+    ),
+    ("gfx1100", "trans-half-over"): Row("v_rcp_f16 v1.h, v2.l", "v_mov_b32 v3, v1", ("v_mov_b16 v1.h, 0\n",)),
+    ("gfx1100", "trans-halves"): Row("v_rcp_f16 v1.h, v2.l\nv_rcp_f16 v1.l, v2.l", "v_mov_b16 v3.l, v1.h", (VDST,)),
     ("gfx1100", "wmma-a"): Row(
         W11.format(d=D0, a=AV, b=BV), W11.format(d=D1, a=D0, b=BV), ("v_nop\n", V), ("", S, "s_nop 15\n", STORE)
     ),

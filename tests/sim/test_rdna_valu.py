@@ -599,6 +599,31 @@ def test_packed_fmac(arch, wave):
         assert got[lane] == pattern(r[0], "f16") | pattern(r[1], "f16") << 16, f"lane {lane}"
 
 
+@pytest.mark.parametrize(("arch", "wave"), BOTH)
+def test_fmac_halves(arch, wave):
+    """The half that v_fmac_f16 writes is the half that it adds to, in every encoding."""
+    rng = np.random.default_rng(59)
+    h = [rng.integers(-9, 10, (wave, 2)).astype(np.float16) for _ in range(3)]
+    words = [x.view(np.uint16).astype(np.uint32) for x in h]
+    old, a, b = (x[:, 0] | x[:, 1] << np.uint32(16) for x in words)
+    move = " quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf"
+    jobs = []
+    for d, x, y in itertools.product((0, 1), repeat=3):
+        names = f"v4.{'lh'[d]}, v8.{'lh'[x]}, v9.{'lh'[y]}"
+        sel = f" op_sel:[{x},{y},{d},{d}]" if d | x | y else ""
+        jobs += [(f"v_fmac_f16_e32 {names}", d, x, y), (f"v_fmac_f16_dpp {names}{move}", d, x, y),
+                 (f"v_fmac_f16_e64 {names}{sel}", d, x, y), (f"v_fmac_f16_e64_dpp {names}{sel}{move}", d, x, y),
+                 (f"v_fmac_f16_e64 v4.{'lh'[d]}, -v8.{'lh'[x]}, v9.{'lh'[y]}{sel}", d, x, y)]  # fmt: skip
+    for (text, d, x, y), code in zip(jobs, assemble(arch, wave, [j[0] for j in jobs]), strict=True):
+        assert code is not None, text
+        got = at(run(arch, wave, code, {4: old, 8: a, 9: b}), 4)
+        sign = -1 if "-v8" in text else 1
+        for lane in range(wave):
+            want = words[0][lane].tolist()
+            want[d] = pattern(sign * float(h[1][lane, x]) * float(h[2][lane, y]) + float(h[0][lane, d]), "f16")
+            assert got[lane] == want[0] | want[1] << 16, f"{text} lane {lane}"
+
+
 @pytest.mark.parametrize("wave", [32, 64])
 def test_bytes_of_8_bit_floats(wave):
     """gfx1201: which byte or word is read or written, in every encoding; NaNs and infinities of both formats."""
