@@ -1,6 +1,8 @@
 /* check_mem.c - global memory and scratch in the checked variant: undefined bytes, undefined data to global
  * memory, races through the launch's shadow, flat accesses to LDS.
  */
+#include <inttypes.h>
+
 #include "isa/coherence.h"
 #include "sim/check.h"
 #include "sim/vmem.h"
@@ -229,6 +231,14 @@ sim_vm_check_cache(SimWave *w, const SimRec *r)
         sim_race_invalidate(&w->race);
 }
 
+/* An offset from the kernel's entry; functions that it calls may lie before it. */
+static void
+place(char *to, size_t size, uint64_t offset)
+{
+    bool before = offset >> 63;
+    snprintf(to, size, "%c0x%" PRIx64, before ? '-' : '+', before ? -offset : offset);
+}
+
 /* What the chain between the two parties of a race lacks, when the wave has looked at something of that
  * workgroup's. */
 static void
@@ -250,22 +260,23 @@ explain_chain(SimWave *w, const SimRaceHit *hit, char *text, size_t cap)
             if (!any && !hidden && !why.why)
                 continue;
             uint64_t to_entry = w->code->base - w->g->info->entry; /* pcs as reports give them */
-            unsigned long long at = to_entry + (uint64_t)q->pc * 4, wr = to_entry + (uint64_t)why.pc_slot * 4;
+            char at[24], wr[24];
+            place(at, sizeof at, to_entry + (uint64_t)q->pc * 4);
+            place(wr, sizeof wr, to_entry + (uint64_t)why.pc_slot * 4);
             if (why.why == SIM_NO_WRITEBACK)
-                snprintf(text, cap,
-                         "; the store or atomic at +0x%llx is no release: no write-back (%s) before it", wr,
-                         isa_writeback_name(arch));
+                snprintf(text, cap, "; the store or atomic at %s is no release: no write-back (%s) before it",
+                         wr, isa_writeback_name(arch));
             else if (why.why)
                 snprintf(text, cap,
-                         "; the store or atomic at +0x%llx is no release: no wait on %s covers what came "
+                         "; the store or atomic at %s is no release: no wait on %s covers what came "
                          "before it",
                          wr, hit->other == SIM_ACC_READ ? load : store);
             else if (!q->acquired)
-                snprintf(text, cap, "; the load or atomic at +0x%llx is no acquire: no %s after its wait", at,
+                snprintf(text, cap, "; the load or atomic at %s is no acquire: no %s after its wait", at,
                          isa_invalidate_name(arch));
             else
                 snprintf(text, cap,
-                         "; the store that the load at +0x%llx saw is no release: no wait on %s covers what "
+                         "; the store that the load at %s saw is no release: no wait on %s covers what "
                          "came before it",
                          at, hit->other == SIM_ACC_READ ? load : store);
             return;

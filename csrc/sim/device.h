@@ -33,6 +33,8 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     uint32_t has_address;
     char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
     char buffer[256]; /* where a global address is; "" = none */
+    char function[128],
+        other_function[128]; /* that the kernel called and in which pc lies; "" = the kernel */
 } SimReport;
 
 enum { SIM_MAX_REPORTS = 64, SIM_HEAP_BYTES = 1 << 30 /* at first; taken from the host only when used */ };
@@ -59,6 +61,7 @@ typedef struct SimDevice {
     /* of the last launch */
     SimReport *reports;
     uint32_t nreports;
+    bool gave_up; /* there were so many faults that the launch was stopped: there may be more */
     char error[512];
     /* since creation */
     atomic_uint_fast64_t launches, instructions;
@@ -131,6 +134,9 @@ bool sim_reporter_any(const SimReporter *r);
 /* Moves the reports into the device (text and source lines added) and frees the reporter. */
 void sim_reporter_finish(SimReporter *r);
 /* One report as text, several lines. */
+/* Appends the reports of the last launch, a JSON object a line, to the file that TILELANG_SIM_REPORT names.
+ */
+void sim_report_append(const SimDevice *d);
 void sim_report_print(const SimReport *r, TlText *out);
 
 #endif

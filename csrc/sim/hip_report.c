@@ -100,6 +100,11 @@ put_report(TlText *t, const SimReport *r)
         tl_text_puts(t, ", \"other_wave\": null");
     put_field(t, "other_text", r->other_text);
     put_line(t, "other_line", r->other_file, r->other_line);
+    put_field(t, "function", r->function[0] ? r->function : r->kernel);
+    put_field(t, "other_function",
+              r->other_pc == INT64_MIN ? ""
+              : r->other_function[0]   ? r->other_function
+                                       : r->kernel);
     tl_text_printf(t, ", \"count\": %" PRIu64, r->count);
     TlText whole;
     tl_text_init(&whole, t->arena);
@@ -129,7 +134,8 @@ append_lines(const SimDevice *d, const char *path, TlArena *a)
         put_report(&t, &d->reports[i]);
         t.len--; /* its brace */
         put_field(&t, "chip", d->chip->gfx);
-        tl_text_printf(&t, ", \"launch\": %" PRIu64 "}\n", d->launches);
+        tl_text_printf(&t, ", \"launch\": %" PRIu64 ", \"gave_up\": %s}\n", d->launches,
+                       d->gave_up ? "true" : "false");
     }
     FILE *f = t.data && !t.failed ? fopen(path, "a") : NULL;
     if (!f) {
@@ -189,9 +195,20 @@ tlsim_last_report(char *buf, size_t cap)
 }
 
 void
-sim_hip_tell(SimDevice *d, bool quiet)
+sim_report_append(const SimDevice *d)
 {
     const char *path = getenv("TILELANG_SIM_REPORT");
+    TlArena a;
+    if (!path || !*path)
+        return;
+    tl_arena_init(&a, NULL);
+    append_lines(d, path, &a);
+    tl_arena_free(&a);
+}
+
+void
+sim_hip_tell(SimDevice *d, bool quiet)
+{
     TlArena a;
     TlText t, json;
     if (!d) {
@@ -204,13 +221,12 @@ sim_hip_tell(SimDevice *d, bool quiet)
     for (uint32_t i = 0; i < d->nreports && !quiet; i++)
         sim_report_print(&d->reports[i], &t);
     if (t.data && !t.failed)
-        fprintf(stderr, "tilelang simulator: %u fault%s\n%s", d->nreports, d->nreports == 1 ? "" : "s",
-                t.data);
+        fprintf(stderr, "tilelang simulator: %u fault%s%s%s\n%s", d->nreports, d->nreports == 1 ? "" : "s",
+                d->gave_up ? "; " : "", d->gave_up ? d->error : "", t.data);
     put_reports(&json, d);
     keep_last(json.failed ? NULL : json.data);
-    if (path && *path)
-        append_lines(d, path, &a);
     tl_arena_free(&a);
+    sim_report_append(d);
 }
 
 /* ---- statistics ---- */

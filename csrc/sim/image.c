@@ -59,20 +59,15 @@ load_str(const Loader *ld, uint64_t off, uint64_t limit)
 
 /* ---- header ---- */
 
-/* Processors by their number in the ELF flags, and the chips that run their code: itself, or those of a
- * generic target (code object v6). */
-#define ONLY(a) 1u << (a)
 static const struct {
     uint8_t mach;
     const char *name;
     uint32_t archs;
 } machines[] = {
-    {0x3f, "gfx90a", ONLY(ISA_GFX90A)},         {0x4c, "gfx942", ONLY(ISA_GFX942)},
-    {0x4f, "gfx950", ONLY(ISA_GFX950)},         {0x41, "gfx1100", ONLY(ISA_GFX1100)},
-    {0x4e, "gfx1201", ONLY(ISA_GFX1201)},       {0x5f, "gfx9-4-generic", ONLY(ISA_GFX942) | ONLY(ISA_GFX950)},
-    {0x54, "gfx11-generic", ONLY(ISA_GFX1100)}, {0x59, "gfx12-generic", ONLY(ISA_GFX1201)},
+#define M(number, name, chips) {number, name, chips},
+#include "sim/machs.def"
+#undef M
 };
-#undef ONLY
 
 bool
 sim_target_suits(const char *name, IsaArch arch)
@@ -83,6 +78,23 @@ sim_target_suits(const char *name, IsaArch arch)
     return false;
 }
 
+static const char *
+machine_name(uint32_t machine)
+{
+    switch (machine) {
+    case 62:
+        return "x86-64";
+    case 183:
+        return "AArch64";
+    case 190:
+        return "CUDA";
+    case EM_AMDGPU:
+        return "AMDGPU";
+    default:
+        return "something else";
+    }
+}
+
 static bool
 read_header(Loader *ld)
 {
@@ -91,8 +103,8 @@ read_header(Loader *ld)
     if (!load_get(ld, 0, &ld->eh, sizeof ld->eh) || memcmp(ld->eh.ident, magic, sizeof magic))
         return load_fail(ld, "not a 64-bit little-endian ELF file (%" PRIu64 " bytes)", ld->size);
     if (ld->eh.machine != EM_AMDGPU || ld->eh.ident[7] != OSABI_AMDGPU_HSA)
-        return load_fail(ld, "not an AMDGPU HSA code object (machine %u, OS/ABI %u)", ld->eh.machine,
-                         ld->eh.ident[7]);
+        return load_fail(ld, "not an AMDGPU HSA code object (an ELF file for %s, machine %u, OS/ABI %u)",
+                         machine_name(ld->eh.machine), ld->eh.machine, ld->eh.ident[7]);
     if (ld->eh.type != ET_DYN)
         return load_fail(ld, "not a linked code object (ELF type %u; expected a shared object)", ld->eh.type);
     if (ld->eh.ident[8] < 2 || ld->eh.ident[8] > 4)
@@ -100,15 +112,15 @@ read_header(Loader *ld)
                          "code object ABI version %u is not supported (2, 3, 4 are: code object v4, v5, v6)",
                          ld->eh.ident[8]);
     im->abi_version = ld->eh.ident[8] + 2;
-    bool known = false;
     for (uint32_t i = 0; i < TL_COUNT(machines); i++) {
-        if (machines[i].mach == (ld->eh.flags & 0xff)) {
-            im->archs = machines[i].archs;
-            im->arch = (IsaArch)__builtin_ctz(im->archs);
-            known = true;
-        }
+        if (machines[i].mach != (ld->eh.flags & 0xff))
+            continue;
+        if (!machines[i].archs)
+            return load_fail(ld, "it is for %s, which is not simulated", machines[i].name);
+        im->archs = machines[i].archs;
+        im->arch = (IsaArch)__builtin_ctz(im->archs);
     }
-    if (!known)
+    if (!im->archs)
         return load_fail(ld, "unknown processor 0x%x in the ELF flags", ld->eh.flags & 0xff);
     im->xnack = ld->eh.flags >> 8 & 3;
     im->sramecc = ld->eh.flags >> 10 & 3;

@@ -644,10 +644,10 @@ out:
 void *
 sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name)
 {
-    if (!size || size > (UINT64_C(1) << 46))
+    if (size > (UINT64_C(1) << 46))
         return NULL;
     Owned *o = calloc(1, sizeof *o);
-    uint64_t body = (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    uint64_t body = (TL_MAX(size, 1) + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     void *p;
     if (!o)
         return NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/device.h"
+#include "sim/elf.h"
 
 struct SimReporter {
     SimDevice *dev;
@@ -113,6 +114,20 @@ put_buffer(SimMemPort *port, uint64_t addr, char *to, size_t size)
     tl_arena_free(&a);
 }
 
+/* The function of a place outside of the kernel. */
+static void
+put_function(const SimKernel *k, uint64_t pc, char *to, size_t size)
+{
+    const SimImage *im = k->image;
+    if (pc >= k->entry && (!k->size || pc - k->entry < k->size))
+        return;
+    for (uint32_t i = 0; i < im->symbols.len; i++) {
+        const SimSymbol *s = &im->symbols.data[i];
+        if (s->type == STT_FUNC && pc - s->address < s->size)
+            snprintf(to, size, "%s", s->name);
+    }
+}
+
 static void
 make_report(const SimReporter *r, uint32_t i, SimReport *out)
 {
@@ -133,9 +148,11 @@ make_report(const SimReporter *r, uint32_t i, SimReport *out)
     snprintf(out->kernel, sizeof out->kernel, "%s", r->kernel->name);
     put_text(im, r->kernel->wave64, f->pc, out->text, sizeof out->text);
     put_line(im, f->pc, out->file, sizeof out->file, &out->line);
+    put_function(r->kernel, f->pc, out->function, sizeof out->function);
     if (f->other_pc) {
         put_text(im, r->kernel->wave64, f->other_pc, out->other_text, sizeof out->other_text);
         put_line(im, f->other_pc, out->other_file, sizeof out->other_file, &out->other_line);
+        put_function(r->kernel, f->other_pc, out->other_function, sizeof out->other_function);
     }
 }
 
@@ -145,6 +162,13 @@ sim_reporter_finish(SimReporter *r)
     SimMemPort port;
     bool open = r->n && sim_port_open(&port, r->dev->mem, false);
     r->dev->nreports = r->n;
+    uint64_t ended = atomic_load(&r->dev->groups_done), all = atomic_load(&r->dev->groups_total);
+    r->dev->gave_up = r->n && all > 1 && ended < all;
+    if (r->dev->gave_up)
+        snprintf(r->dev->error, sizeof r->dev->error,
+                 "the launch was given up when %" PRIu64 " of %" PRIu64
+                 " workgroups had ended, there may be more",
+                 ended, all);
     for (uint32_t i = 0; i < r->n; i++) {
         SimReport *to = &r->dev->reports[i];
         make_report(r, i, to);
@@ -157,6 +181,19 @@ sim_reporter_finish(SimReporter *r)
     free(r);
 }
 
+/* A place in the code; functions that a kernel calls may lie before it. */
+static void
+put_place(TlText *out, int64_t pc, const char *function, const char *text, const char *file, uint32_t line)
+{
+    uint64_t from = pc < 0 ? -(uint64_t)pc : (uint64_t)pc;
+    tl_text_printf(out, "%c0x%" PRIx64, pc < 0 ? '-' : '+', from);
+    if (function[0])
+        tl_text_printf(out, " in %s", function);
+    tl_text_printf(out, ": %s", text);
+    if (file[0])
+        tl_text_printf(out, "  (%s:%u)", file, line);
+}
+
 void
 sim_report_print(const SimReport *r, TlText *out)
 {
@@ -167,16 +204,13 @@ sim_report_print(const SimReport *r, TlText *out)
         tl_text_printf(out, ", lanes 0x%" PRIx64, r->lanes);
     if (r->buffer[0] && !strstr(r->message, r->buffer))
         tl_text_printf(out, "\n  address 0x%" PRIx64 ": %s", r->address, r->buffer);
-    tl_text_printf(out, "\n  at +0x%" PRIx64 ": %s", (uint64_t)r->pc, r->text);
-    if (r->file[0])
-        tl_text_printf(out, "  (%s:%u)", r->file, r->line);
+    tl_text_puts(out, "\n  at ");
+    put_place(out, r->pc, r->function, r->text, r->file, r->line);
     if (r->other_pc != INT64_MIN) {
         tl_text_printf(out, "\n  other party: ");
         if (r->other_wave != UINT32_MAX)
             tl_text_printf(out, "wave %u, ", r->other_wave);
-        tl_text_printf(out, "+0x%" PRIx64 ": %s", (uint64_t)r->other_pc, r->other_text);
-        if (r->other_file[0])
-            tl_text_printf(out, "  (%s:%u)", r->other_file, r->other_line);
+        put_place(out, r->other_pc, r->other_function, r->other_text, r->other_file, r->other_line);
     }
     if (r->count > 1)
         tl_text_printf(out, "\n  %" PRIu64 " times", r->count);

@@ -308,7 +308,10 @@ tlsim_launch(SimDevice *dev, SimKernel *k, const uint32_t grid[3], const uint32_
         return SIM_UNSUPPORTED;
     memcpy(l.grid, grid, sizeof l.grid);
     memcpy(l.block, block, sizeof l.block);
-    return (int32_t)sim_device_launch(d, &l);
+    int32_t st = (int32_t)sim_device_launch(d, &l);
+    if (st == SIM_FAULTED)
+        sim_report_append(d);
+    return st;
 }
 
 const char *

@@ -350,6 +350,8 @@ tlsim_launch_traced(SimDevice *dev, SimKernel *k, const uint32_t grid[3], const 
     memcpy(l.grid, grid, sizeof l.grid);
     memcpy(l.block, block, sizeof l.block);
     int32_t st = (int32_t)sim_device_launch(d, &l);
+    if (st == SIM_FAULTED)
+        sim_report_append(d);
     *file = sim_trace_save(t, isa_arch_name(k->image->arch), k->name, k->wave64 ? 64 : 32, k->entry, bytes);
     sim_trace_free(t);
     return st;

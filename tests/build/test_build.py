@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -25,6 +26,12 @@ def setup_py(*args: str, **env: str) -> subprocess.CompletedProcess:
     )
 
 
+def child_seconds() -> float:
+    """Processor time of the processes that have ended, which other load on the machine leaves alone."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.fixture(scope="module")
 def built():
     done = setup_py("build_ninja")
@@ -35,11 +42,11 @@ def built():
     "file", ["csrc/runtime/tensor.c", "csrc/ir/types.c", "csrc/sim/mem.c", "csrc/codegen/link_lld.cc"]
 )
 def test_rebuild_after_one_changed_file(built, file):
-    """Touching one file costs its compile and the links that it is in: under 10 s."""
+    """Touching one file costs its compile and the links that it is in: under 10 s of a processor."""
     (ROOT / file).touch()
-    start = time.perf_counter()
+    start = child_seconds()
     done = setup_py("build_ninja")
-    seconds = time.perf_counter() - start
+    seconds = child_seconds() - start
     assert done.returncode == 0, done.stdout + done.stderr
     compiled = [line for line in done.stdout.splitlines() if "CC " in line or "CXX " in line]
     print(f"{file}: {seconds:.1f} s, {len(compiled)} compiled")

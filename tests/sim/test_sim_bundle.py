@@ -137,6 +137,7 @@ def test_without_metadata(tmp_path, capsys):
 
 
 def test_wider_arguments_keep_the_sign():
-    assert cli.padded(np.int32(-2), 8) == (-2).to_bytes(8, "little", signed=True)
-    assert cli.padded(np.uint32(0xFFFFFFFE), 8) == (0xFFFFFFFE).to_bytes(8, "little")
-    assert cli.padded(np.float32(-1), 8) == np.float32(-1).tobytes() + bytes(4)
+    slot = sim.KernelArg("c", 16, 8, "by_value")
+    assert cli.padded(np.int32(-2), slot, "") == (-2).to_bytes(8, "little", signed=True)
+    assert cli.padded(np.uint32(0xFFFFFFFE), slot, "") == (0xFFFFFFFE).to_bytes(8, "little")
+    assert cli.padded(np.float32(-1), slot, "") == np.float32(-1).tobytes() + bytes(4)

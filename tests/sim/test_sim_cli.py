@@ -56,6 +56,9 @@ def test_fault(file, capsys):
     assert "bounds" in err and "global_load_dword" in err and "workgroup (2, 0, 0)" in err
 
 
+RUN = ["--grid", "1", "--block", "64", "--arg", "in:i32:64"]
+
+
 @pytest.mark.parametrize(
     "args, text",
     [
@@ -69,6 +72,17 @@ def test_fault(file, capsys):
         (["--kernel", "zzz", "--disasm"], "there is no kernel zzz; there are: k"),
         (["--check", "bogus", "--list"], "'bogus' does not exist"),
         (["--arch", "gfx000", "--list"], "gfx000"),
+        (["--kernel", "zzz", "--verify"], "there is no kernel zzz; there are: k"),
+        ([*RUN, "--arg", "out:i32:64", "--arg", "i32:1", "--trace", "0:1"], "no wave 1 in a workgroup of 1"),
+        ([*RUN, "--arg", "i32:1", "--arg", "i32:1", "--save", "x.npy"], "argument +8 is a pointer"),
+        ([*RUN, "--arg", "u64:4096", "--arg", "i32:1", "--save", "x.npy"], "no --arg is an output"),
+        ([*RUN, "--arg", "out:i32:64", "--arg", "i32:1", "--save", "/tmp/"], "not of a folder"),
+        ([*RUN, "--arg", "out:i32:64", "--arg", "i32:1", "--save", "/proc/x.npy"], "/proc/x.npy cannot be written"),
+        ([*RUN, "--arg", "hex:012"], "no hex digits"),
+        (["--grid", "1", "--block", "64", "--arg", "in:f16:70000:arange"], "arange: 65520 does not fit into f16"),
+        (["--grid", "1", "--block", "64", "--arg", "f16:70000"], "--arg f16:70000: 70000.0 does not fit into f16"),
+        (["--grid", "1", "--block", "64", "--arg", "bf16:1e39"], "1e+39 does not fit into bf16"),
+        (["--grid", "1", "--block", "64", "--arg", "in:i32:4:nofile.npy"], "nofile.npy: No such file"),
     ],
 )
 def test_errors(file, capsys, args, text):
@@ -90,7 +104,8 @@ def test_interrupt(tmp_path):
     path = tmp_path / "loop.hsaco"
     path.write_bytes(code_object("again: s_branch again"))
     cmd = [sys.executable, "-m", "tilelang.sim", str(path), "--grid", "4", "--block", "64"]
-    env = {**os.environ, "TILELANG_SIM_MAX_INSTRUCTIONS": "4000000000"}
+    ran = tmp_path / "ran"  # is there as soon as an instruction has been executed
+    env = {**os.environ, "TILELANG_SIM_MAX_INSTRUCTIONS": "0", "TILELANG_SIM_COVERAGE": str(ran)}
     p = subprocess.Popen(
         cmd,
         cwd=Path(__file__).resolve().parents[2],
@@ -100,10 +115,11 @@ def test_interrupt(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     try:
-        time.sleep(1.5)
+        while p.poll() is None and not ran.exists():
+            time.sleep(0.05)
         assert p.poll() is None
         p.send_signal(signal.SIGINT)
-        _, err = p.communicate(timeout=20)
+        _, err = p.communicate(timeout=200)
     finally:
         p.kill()
     assert p.returncode == 130 and "interrupted" in err
@@ -217,3 +233,124 @@ def test_reader_that_stops(tmp_path):
     p.stdout.close()
     assert p.wait(timeout=60) == 141 and p.stderr.read() == ""
     p.stderr.close()
+
+
+NONE = [(b"", "cannot load"), (b"hello", "cannot load"), (0x36, "for gfx1030, which is not simulated"), (190, "CUDA")]
+
+
+@pytest.mark.parametrize("data, text", NONE)
+def test_files_that_are_none(file, tmp_path, capsys, data, text):
+    """What is wrong with a file names the file, and a chip that is not simulated by its name."""
+    code = bytearray(Path(file).read_bytes())
+    if data == 190:
+        code[18] = data
+    elif isinstance(data, int):
+        code[48] = data
+    path = tmp_path / "x.hsaco"
+    path.write_bytes(data if isinstance(data, bytes) else code)
+    for option in ("--list", "--verify"):
+        assert cli.main([str(path), option]) == 2
+        err = capsys.readouterr().err
+        assert text in err and f"error: {path}: " in err
+    assert cli.main([str(tmp_path), "--list"]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}: Is a directory\n"
+
+
+def test_values_of_files_must_fit(tmp_path, capsys):
+    path = tmp_path / "a.hsaco"
+    path.write_bytes(code_object("s_nop 0", (BUF,)))
+    cases = [
+        ([1.5], "i32", 0),
+        ([np.nan], "u8", 0),
+        ([300], "u8", 0),
+        ([-1], "u32", 0),
+        ([1e6], "f16", 0),
+        ([np.inf, np.nan], "f16", 1),
+        ([3.0, -4], "i8", 1),
+        ([1, 0], "bf16", 1),
+    ]
+    for values, dtype, ok in cases:
+        np.save(tmp_path / "x.npy", np.array(values))
+        args = [str(path), "--grid", "1", "--block", "64", "--arg", f"in:{dtype}:{len(values)}:{tmp_path}/x.npy"]
+        assert cli.main(args) == (0 if ok else 2), (values, dtype)
+        err = capsys.readouterr().err
+        assert ok or f"x.npy: {float(values[0])}"[:9] in err and f"does not fit into {dtype}" in err
+    for what in (b"", b"text", b"\x93NUMPY\x01\0"):
+        (tmp_path / "x.npy").write_bytes(what)
+        assert cli.main([str(path), "--grid", "1", "--block", "64", "--arg", f"in:f32:1:{tmp_path}/x.npy"]) == 2
+        assert f"error: {tmp_path}/x.npy: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f8e4m3fn", "f8e5m2fnuz"])
+def test_small_floats_go_through_files(tmp_path, dtype):
+    """What --save writes of a dtype that NumPy does not know (its bits) is what --arg reads."""
+    pytest.importorskip("ml_dtypes")
+    path, o = tmp_path / "a.hsaco", tmp_path / "o.npy"
+    path.write_bytes(code_object("s_nop 0", (BUF,)))
+    args = [str(path), "--grid", "1", "--block", "64", "--save", str(o), "--arg"]
+    assert cli.main([*args, f"inout:{dtype}:64:random(3)"]) == 0
+    first = np.load(o)
+    assert first.dtype == (np.uint16 if dtype == "bf16" else np.uint8) and len(set(first.tolist())) > 20
+    assert cli.main([*args, f"inout:{dtype}:64:{o}"]) == 0
+    assert (np.load(o) == first).all()
+
+
+def test_arguments_of_many_bytes(tmp_path, capsys):
+    """A struct is given by its bytes; a scalar does not pass for it."""
+    path, o = tmp_path / "a.hsaco", tmp_path / "o.npy"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(24, name="s"))))
+    args = [str(path), "--grid", "1", "--block", "64", "--arg", "in:i32:64:zeros", "--arg", "out:i32:64", "--arg"]
+    assert cli.main([*args, "i32:1"]) == 2
+    assert "the argument s has 24 bytes: hex:..." in capsys.readouterr().err
+    assert cli.main([*args, "hex:" + "07000000" + 20 * "ff", "--save", str(o)]) == 0
+    assert (np.load(o) == 7).all()
+    assert cli.main([*args, "hex:0700"]) == 2
+    assert "has 24 bytes, the value has 2" in capsys.readouterr().err
+
+
+def test_json(file, tmp_path, capsys):
+    """--json: one object on stdout, whatever was asked for."""
+
+    def ask(*args: str, status: int = 0):
+        assert cli.main([file, "--json", *args]) == status
+        return json.loads(capsys.readouterr().out)
+
+    kernel = ask("--list")["kernels"][0]
+    assert kernel["name"] == "k" and kernel["resources"]["wave_size"] == 64 and kernel["args"][2]["name"] == "c"
+    assert ask("--disasm", "--kernel", "k")["kernels"][0]["code"][0]["text"].startswith("s_load")
+    assert ask("--verify")["findings"] == []
+    out = str(tmp_path / "o.npy")
+    run = ["--grid", "2", "--block", "64", "--arg", "in:i32:128", "--arg", "out:i32:128", "--arg", "i32:1"]
+    done = ask(*run, "--save", out)
+    assert done["stats"]["instructions"] == 22 and done["reports"] == []
+    assert done["saved"] == [{"dtype": "i32", "shape": [128], "file": out}]
+    report = ask("--grid", "3", *run[2:], status=1)["reports"][0]
+    assert report["check"] == "bounds" and report["workgroup"] == [2, 0, 0] and report["pc"] == 0x20
+
+
+def test_nothing_of_a_zero_size_array_is_inside(tmp_path):
+    path = tmp_path / "a.hsaco"
+    body = "s_load_dwordx2 s[4:5], s[0:1], 0x0\nv_mov_b32 v1, 0\ns_waitcnt lgkmcnt(0)\nglobal_load_ubyte v2, v1, s[4:5]"
+    path.write_bytes(code_object(body, (BUF,)))
+    dev = sim.Device("gfx942")
+    k = dev.load(path).kernels["k"]
+    for empty in (dev.empty(0, name="nothing"), np.zeros((4, 0), np.uint8)):
+        with pytest.raises(sim.SimulatorFault, match="0 bytes"):
+            k.launch(1, 64, [empty])
+    assert dev.empty(0).numpy().shape == (0,)
+
+
+def test_sizes_beyond_64_bits(tmp_path):
+    dev = sim.Device("gfx942")
+    for n in (1 << 47, (1 << 64) + 100, 1 << 63):
+        with pytest.raises(MemoryError, match="cannot allocate"):
+            dev.empty(n)
+
+
+def test_full_disk(file):
+    """stdout that takes nothing: an error, no traceback at the end."""
+    root = Path(__file__).resolve().parents[2]
+    with open("/dev/full", "w") as full:
+        r = subprocess.run([sys.executable, "-m", "tilelang", "sim", file, "--list"], cwd=root, stdout=full,
+                           stderr=subprocess.PIPE, text=True)  # fmt: skip
+    assert r.returncode == 2 and r.stderr == "error: [Errno 28] No space left on device\n"

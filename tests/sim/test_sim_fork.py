@@ -86,7 +86,7 @@ for i in range(20):
     if pid == 0:
         work()
         os._exit(0)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done: break
@@ -122,7 +122,7 @@ def test_fork_while_others_launch(tmp_path, body):
     ]
     env = client_env(TILELANG_SIM_DEVICES="gfx942,gfx942")
     root = Path(__file__).resolve().parents[2]
-    r = subprocess.run(cmd, capture_output=True, text=True, env=env, cwd=root, timeout=300)
+    r = subprocess.run(cmd, capture_output=True, text=True, env=env, cwd=root, timeout=600)
     assert r.returncode == 0 and r.stdout.strip() == "bad 0", (r.stdout, r.stderr[-3000:])
 
 

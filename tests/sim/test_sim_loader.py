@@ -160,9 +160,9 @@ def test_many_kernels(dev):
     import time
 
     one = assemble("s_nop 0")
-    start = time.perf_counter()
+    start = time.process_time()  # of the processor: the machine may be busy
     m = dev.load(link({f"k{i}": one for i in range(3000)}))
-    assert len(m.kernels) == 3000 and time.perf_counter() - start < 5
+    assert len(m.kernels) == 3000 and time.process_time() - start < 5
     m.kernels["k2999"].launch(1, 64)
     with pytest.raises(ValueError, match="twice"):
         data = link({"ab": one, "cd": one}).replace(b"cd.kd", b"ab.kd")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -116,3 +119,55 @@ def test_library_of_another_version(monkeypatch):
     monkeypatch.setenv("TILELANG_SIM_LIB", path)
     with pytest.raises(OSError, match=f"{path} belongs to another version"):
         _native.library.__wrapped__()
+
+
+def test_for_machines_from_python(tmp_path, monkeypatch):
+    """A launch from Python appends to the file, too, traced or not."""
+    path = tmp_path / "report"
+    monkeypatch.setenv("TILELANG_SIM_REPORT", str(path))
+    kernel = sim.Device("gfx942").load(code_object(LOADED, (BUF,))).kernels["k"]
+    for trace in (None, [0]):
+        with pytest.raises(sim.SimulatorFault):
+            kernel.launch(1, 64, [np.zeros(63, np.int32)], trace=trace)
+    kernel.launch(1, 64, [np.zeros(64, np.int32)])
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(r["check"], r["launch"], r["gave_up"], r["function"]) for r in rows[::2]] == [
+        ("bounds", 1, False, "k"),
+        ("bounds", 2, False, "k"),
+    ]
+
+
+@pytest.mark.parametrize("text", [UNDEFINED + "global_load_dword v2, v1, s[4:5]\n" * 100, LOADED])
+def test_many_faults(text):
+    """Reports are bounded, and say so when there may be more."""
+    dev = sim.Device("gfx942", checks="all")
+    kernel = dev.load(code_object("s_mov_b32 s3, 0\n" + text, (BUF,))).kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(1_000_000, 64, [np.zeros(1, np.int32)])
+    assert 1 <= len(e.value.reports) <= 64 and sum(r.count for r in e.value.reports) <= 8192
+    assert re.match(
+        r"\d+ faults; the launch was given up when \d+ of 1000000 workgroups had ended, there may be more\n",
+        str(e.value),
+    )
+
+
+CALL = """
+__attribute__((device, noinline)) int before(const int *p, int i) { return p[i + 5]; }
+extern "C" __attribute__((global)) void k(const int *a, int *o)
+{ o[__builtin_amdgcn_workitem_id_x()] = before(a, __builtin_amdgcn_workitem_id_x()); }
+"""
+
+
+def test_called_functions(tmp_path):
+    """A fault in a function that the kernel calls names it; its place may be before the kernel."""
+    clang = shutil.which("clang-22") or pytest.skip("clang-22 is not installed")
+    (tmp_path / "call.hip").write_text(CALL)
+    flags = ["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O2", "-g"]
+    cmd = [clang, *flags, "--offload-arch=gfx942", "call.hip", "-o", "call.hsaco"]
+    subprocess.run(cmd, check=True, cwd=tmp_path)
+    kernel = sim.Device("gfx942").load(tmp_path / "call.hsaco").kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(1, 64, [np.zeros(64, np.int32), np.zeros(64, np.int32)])
+    (r,) = e.value.reports
+    assert r.function == "_Z6beforePKii" and r.kernel == "k" and r.pc < 0 and r.other_function == ""
+    assert f"at -0x{-r.pc:x} in _Z6beforePKii: " in str(r) and r.line.endswith("call.hip:2")

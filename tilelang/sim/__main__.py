@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import math
 import os
 import re
@@ -24,99 +26,9 @@ import numpy as np
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import Device, DeviceMemory, Kernel, Trace, TraceOptions, libdir, verify
-from tilelang.sim._bundle import chips_of, unbundle
+from tilelang.sim._bundle import chips_of, read, unbundle
 from tilelang.sim._saved import Saved
-
-DTYPES: dict[str, Any] = {
-    "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-}  # fmt: skip
-
-
-with contextlib.suppress(ImportError):
-    import ml_dtypes
-
-    DTYPES |= {
-        "f8e4m3fn": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2,
-        "f8e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "f8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    }  # fmt: skip
-
-
-class BadArgument(ValueError):
-    """A command-line value that cannot be used."""
-
-
-def to_bf16(a: np.ndarray) -> np.ndarray:
-    """Bit patterns of the nearest bfloat16 values (ties to even)."""
-    bits = a.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def fill(kind: str, shape: tuple[int, ...], name: str) -> np.ndarray | None:
-    """Contents by name: zeros, ones, arange, random(seed), ints(seed) (small integers), undef, file.npy."""
-    dtype = DTYPES[name]
-    m = re.fullmatch(r"(random|ints)(?:\((\d+)\))?", kind)
-    if kind in ("undef", ""):
-        return None
-    if kind.endswith(".npy"):
-        a = np.load(kind)
-        if a.size != int(np.prod(shape)):
-            raise BadArgument(f"{kind} holds {a.size} elements, not {int(np.prod(shape))}")
-        if name == "bf16" and a.dtype == np.uint16:  # bits, as --save writes them
-            return a.reshape(shape)
-        return a.astype(dtype).reshape(shape) if name != "bf16" else to_bf16(a).reshape(shape)
-    if m:
-        rng = np.random.default_rng(int(m[2] or 0))
-        a = (
-            rng.integers(-4, 5, shape)
-            if m[1] == "ints"
-            else rng.standard_normal(shape) * (1 if name[0] in "fb" else 100)
-        )
-    elif kind in ("zeros", "ones"):
-        a = np.full(shape, float(kind == "ones"))
-    elif kind == "arange":
-        a = np.arange(int(np.prod(shape))).reshape(shape)
-    else:
-        raise BadArgument(
-            f"unknown contents {kind!r}: zeros, ones, arange, random(seed), ints(seed), undef or FILE.npy"
-        )
-    return to_bf16(a) if name == "bf16" else a.astype(dtype)
-
-
-def parse_arg(text: str) -> tuple[str, str, Any, str]:
-    """(role, dtype, shape or value, contents) of one --arg."""
-    if text == "null":
-        return "null", "", None, ""
-    role, _, rest = text.partition(":")
-    if role in ("in", "out", "inout"):
-        name, _, rest = rest.partition(":")
-        dims, _, kind = rest.partition(":")
-        if name not in DTYPES or not re.fullmatch(r"\d+(x\d+)*", dims):
-            known = "" if name in DTYPES else f"; DTYPE is one of {', '.join(DTYPES)}"
-            raise BadArgument(f"--arg {text}: expected {role}:DTYPE:SHAPE[:CONTENTS], e.g. {role}:f16:64x64{known}")
-        return role, name, tuple(int(d) for d in dims.split("x")), kind or ("undef" if role == "out" else "zeros")
-    if role not in DTYPES or not rest:
-        raise BadArgument(f"--arg {text}: expected in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null")
-    return "value", role, scalar(role, rest, f"--arg {text}"), ""
-
-
-def scalar(name: str, text: str, what: str) -> Any:
-    """A number of a dtype by its short name; bf16 as its bits."""
-    try:
-        if name[0] in "fb":
-            value = float.fromhex(text) if "x" in text.lower() else float(text)
-            return to_bf16(np.array([value]))[0] if name == "bf16" else DTYPES[name](value)
-        return np.array(int(text, 0), DTYPES[name])[()]
-    except (ValueError, OverflowError):
-        raise BadArgument(f"{what}: {text!r} is no {name}") from None
-
-
-def padded(value: Any, size: int) -> Any:
-    """A scalar in a wider argument lies in its low bytes (an 8-byte slot of ours), with its sign where it has one."""
-    fill = b"\xff" if value.dtype.kind == "i" and value < 0 else b"\0"
-    return value.tobytes().ljust(size, fill) if value.nbytes < size else value
-
+from tilelang.sim._values import DTYPES, BadArgument, bits_of, fill, from_bf16, padded, parse_arg
 
 Output = tuple[DeviceMemory, str, tuple[int, ...]]
 
@@ -146,7 +58,7 @@ def show_list(kernels: dict[str, Kernel], arch: str) -> None:
         )
         for a in k.args:
             if not a.kind.startswith("hidden_"):
-                print(f"  +{a.offset:<4} {a.size} bytes  {a.kind:<14} {a.name}")
+                print(f"  +{a.offset:<4} {a.size} bytes  {a.kind:<14} {a.name}".rstrip())
 
 
 def branch_target(pc: int, text: str) -> int | None:
@@ -180,18 +92,21 @@ def show_stats(stats: dict[str, Any], seconds: float) -> None:
     print(f"  LDS bank conflicts: {stats['lds_conflict_cycles']} cycles; scalar loads: {stats['scalar_bytes']} bytes")
 
 
-def show_lines(k: Kernel, stats: dict[str, Any]) -> None:
+def by_line(k: Kernel, stats: dict[str, Any]) -> dict[str, int]:
     """Executed instructions by source line, most first; nothing without line tables."""
-    n = stats["instructions"]
     total: dict[str, int] = {}
     for pc, _, line in k.disassembly():
         if pc in stats["by_pc"]:
             total[line or "(no line)"] = total.get(line or "(no line)", 0) + stats["by_pc"][pc][0]
-    if set(total) <= {"(no line)"}:
-        return
-    print("by source line:")
-    for line, count in sorted(total.items(), key=lambda x: -x[1]):
-        print(f"  {count:>12} {100 * count / n:5.1f}%  {line}")
+    return {} if set(total) <= {"(no line)"} else dict(sorted(total.items(), key=lambda x: -x[1]))
+
+
+def show_lines(k: Kernel, stats: dict[str, Any]) -> None:
+    lines = by_line(k, stats)
+    if lines:
+        print("by source line:")
+    for line, count in lines.items():
+        print(f"  {count:>12} {100 * count / stats['instructions']:5.1f}%  {line}")
 
 
 def wave_of(text: str) -> TraceOptions:
@@ -276,7 +191,9 @@ def pick(kernels: dict[str, Kernel], name: str | None) -> Kernel:
 
 def code_objects(opt: argparse.Namespace) -> list[bytes]:
     """What the file holds for the chip; without --arch, for the first chip in it that is simulated."""
-    codes = unbundle(opt.file)
+    data = read(opt.file)
+    with located(opt.file):
+        codes = unbundle(data)
     if len(codes) == 1:
         opt.arch = opt.arch or (chips_of(codes[0][0]) or ("gfx942",))[0]
         return [codes[0][1]]
@@ -291,6 +208,15 @@ def code_objects(opt: argparse.Namespace) -> list[bytes]:
     return mine
 
 
+@contextlib.contextmanager
+def located(file: str) -> Iterator[None]:
+    """Names the file in what is wrong with it."""
+    try:
+        yield
+    except ValueError as e:
+        raise BadArgument(f"{file}: {e}") from None
+
+
 def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tuple[list[Any], list[Output]]:
     """What --arg says, in order: values for the launch, and what is to be shown afterwards."""
     args: list[Any] = []
@@ -298,11 +224,10 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
     explicit = [a for a in kernel.args if not a.kind.startswith("hidden_")]
     for text in opt.arg:
         role, name, shape, kind = parse_arg(text)
-        if role in ("null", "value"):
-            size = explicit[len(args)].size if len(args) < len(explicit) else 0
-            args.append(shape if role == "null" else padded(shape, size))
-            continue
         a = explicit[len(args)] if len(args) < len(explicit) else None
+        if role in ("null", "value", "bytes"):
+            args.append(padded(shape, a, text) if role == "value" else None if role == "null" else shape)
+            continue
         what = f"argument {a.name or f'+{a.offset}'}" if a else f"argument {len(args)}"
         mem = dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize, name=what)
         data = fill(kind, shape, name)
@@ -314,20 +239,49 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
     return args, outs
 
 
+def save_paths(save: str, outs: list[Output]) -> list[str]:
+    """A file for each output; BadArgument when it cannot be written or there is nothing to write."""
+    base = save.removesuffix(".npy")
+    if not os.path.isdir(folder := os.path.dirname(save) or "."):
+        raise BadArgument(f"--save {save}: there is no folder {folder}")
+    if not os.path.basename(base) or os.path.isdir(save):
+        raise BadArgument(f"--save {save}: the name of a file is needed, not of a folder")
+    if not outs:
+        raise BadArgument(f"--save {save}: no --arg is an output (out:... or inout:...)")
+    paths = [f"{base}.npy" if len(outs) == 1 else f"{base}.{i}.npy" for i in range(len(outs))]
+    for path in paths:
+        new = not os.path.exists(path)
+        try:
+            open(path, "ab").close()
+        except OSError as e:
+            raise BadArgument(f"--save {save}: {path} cannot be written: {e.strerror}") from None
+        if new:
+            os.unlink(path)
+    return paths
+
+
+def check_trace(opt: argparse.Namespace, kernel: Kernel) -> None:
+    waves = -(-math.prod(opt.block) // kernel.resources["wave_size"])
+    if opt.trace and opt.trace.wave >= waves:
+        raise BadArgument(f"--trace: there is no wave {opt.trace.wave} in a workgroup of {waves}")
+
+
 def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
     args: Any
-    if opt.save and not os.path.isdir(folder := os.path.dirname(opt.save) or "."):
-        raise BadArgument(f"--save {opt.save}: there is no folder {folder}")
     if opt.saved:
         args, outs = opt.saved.arguments(opt.arg, dev)
     else:
         args, outs = plain_arguments(opt, dev, kernel)
+    paths = save_paths(opt.save, outs) if opt.save else []
+    check_trace(opt, kernel)
     start = time.perf_counter()
     try:
         with progress(dev):
             stats = kernel.launch(opt.grid, opt.block, args, opt.lds, trace=opt.trace)
     except SimulatorFault as e:
-        if opt.trace:
+        if opt.json:
+            show_json({"chip": opt.arch, "kernel": kernel.name, "reports": [vars(r) for r in e.reports]})
+        elif opt.trace:
             show_trace(kernel, getattr(e, "trace", None))
         print("\n".join(str(r) for r in e.reports), file=sys.stderr)
         return 1
@@ -335,23 +289,32 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
     if stats.get("mfma_assumed"):
         names = ", ".join(stats["mfma_assumed"])
         print(f"note: how {opt.arch} sums in {names} is not known from hardware: assumed", file=sys.stderr)
-    if opt.stats:
+    if opt.stats and not opt.json:
         show_stats(stats, seconds)
         show_lines(kernel, stats)
-    if opt.trace:
+    if opt.trace and not opt.json:
         show_trace(kernel, stats["trace"])
-    if opt.disasm:
+    if opt.disasm and not opt.json:
         show_disassembly(kernel, stats["by_pc"])
+    saved = []
     for i, (mem, name, shape) in enumerate(outs):
         a = mem.numpy(DTYPES[name], shape)
-        if opt.save:
-            base = opt.save.removesuffix(".npy")
-            path = f"{base}.npy" if len(outs) == 1 else f"{base}.{i}.npy"
-            np.save(path, a)
-            print(f"saved {name}{list(shape)} to {path}")
-        else:
-            print(a if name != "bf16" else (a.astype(np.uint32) << 16).view(np.float32))
+        if paths:
+            bits = bits_of(name)
+            np.save(paths[i], a.view(bits) if bits else a)
+            saved.append({"dtype": name, "shape": shape, "file": paths[i]})
+        if opt.json:
+            continue
+        print(f"saved {name}{list(shape)} to {paths[i]}" if paths else from_bf16(a) if name == "bf16" else a)
+    if opt.json:
+        stats.pop("trace", None)
+        what = {"chip": opt.arch, "kernel": kernel.name, "reports": [], "seconds": seconds, "saved": saved}
+        show_json(what | {"stats": stats | {"by_line": by_line(kernel, stats)}})
     return 0
+
+
+def show_json(what: dict[str, Any]) -> None:
+    print(json.dumps(what))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -369,7 +332,7 @@ def parser() -> argparse.ArgumentParser:
         "--arg",
         action="append",
         default=[],
-        help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE or null; "
+        help="in|out|inout:DTYPE:SHAPE[:CONTENTS], DTYPE:VALUE, hex:BYTES or null; "
         "of a saved kernel NAME=SHAPE[:CONTENTS], NAME=FILE.npy or NAME=VALUE. CONTENTS: zeros, ones, arange, "
         "random(SEED), ints(SEED), undef (bytes 0xCD) or FILE.npy; DTYPE: " + ", ".join(DTYPES),
     )
@@ -386,7 +349,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--stats", action="store_true", help="instruction mix, bytes, bank conflicts")
     p.add_argument("--trace", type=wave_of, metavar="WG:WAVE", help="instructions of a wave with register values")
     p.add_argument("--verify", action="store_true", help="static checks, runs nothing")
-    p.add_argument("--save", metavar="FILE.npy", help="where outputs go (several: FILE.0.npy, ...; bf16 as its bits)")
+    p.add_argument(
+        "--json",
+        action="store_true",
+        help="one JSON object on stdout instead of text: of --list, --disasm, --verify, a run",
+    )
+    p.add_argument("--save", metavar="FILE.npy", help="where outputs go (several: FILE.0.npy, ...; bf16, f8 as bits)")
     p.add_argument("--libdir", action="store_true", help="prints the folder with the libamdhip64.so libraries")
     return p
 
@@ -400,37 +368,81 @@ def main(argv: list[str] | None = None) -> int:
     if not opt.file:
         parser().error("a code object is needed")
     try:
-        opt.saved = Saved.beside(opt.file, opt.arg)
-        if opt.saved:
-            opt.saved.complete(opt)
-        if opt.verify:
-            found = [f for code in code_objects(opt) for f in verify(code)]
-            found = [f for f in found if opt.kernel in (None, f.kernel)]
-            print("\n".join(str(f) for f in found) or "no findings")
-            return 1 if any(f.severity == "error" for f in found) else 0
-        how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
-        codes = code_objects(opt)
-        dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
-        modules = [dev.load(code) for code in codes]
-        kernels = {name: k for m in reversed(modules) for name, k in m.kernels.items()}
-        if opt.list:
-            show_list(kernels, opt.arch)
-        if opt.list or (opt.disasm and not opt.grid):
-            if opt.disasm:
-                show_disassembly(pick(kernels, opt.kernel))
-            return 0
-        if not opt.grid or not opt.block:
-            raise BadArgument("--grid and --block say how to launch (or use --list, --disasm)")
-        return run(opt, dev, pick(kernels, opt.kernel))
+        status = command(opt)
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (OSError, ValueError, TypeError, NotImplementedError, MemoryError) as e:
-        print(f"error: {e}", file=sys.stderr)
+    except OSError as e:
+        return refuse(f"{e.filename}: {e.strerror}" if e.filename and e.strerror else str(e))
+    except (ValueError, TypeError, NotImplementedError, MemoryError) as e:
+        return refuse(str(e) or type(e).__name__)
+
+
+def refuse(why: str) -> int:
+    print(f"error: {why}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # what stdout could not take is not tried once more at the end
+        sys.stdout.flush()
         return 2
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 2
+
+
+def command(opt: argparse.Namespace) -> int:
+    """What the options ask for."""
+    opt.saved = Saved.beside(opt.file, opt.arg)
+    if opt.saved:
+        opt.saved.complete(opt)
+    how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
+    codes = code_objects(opt)
+    if opt.verify:
+        return check_code(opt, codes)
+    dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
+    with located(opt.file):
+        modules = [dev.load(code) for code in codes]
+    kernels = {name: k for m in reversed(modules) for name, k in m.kernels.items()}
+    if opt.list or (opt.disasm and not opt.grid):
+        if opt.json:
+            names = list(kernels) if opt.kernel is None and opt.list else [pick(kernels, opt.kernel).name]
+            show_json({"chip": opt.arch, "kernels": [described(kernels[n], opt.disasm) for n in names]})
+            return 0
+        if opt.list:
+            show_list(kernels, opt.arch)
+        if opt.disasm:
+            show_disassembly(pick(kernels, opt.kernel))
+        return 0
+    if not opt.grid or not opt.block:
+        raise BadArgument("--grid and --block say how to launch (or use --list, --disasm, --verify)")
+    return run(opt, dev, pick(kernels, opt.kernel))
+
+
+def described(k: Kernel, code: bool) -> dict[str, Any]:
+    args = [dataclasses.asdict(a) for a in k.args]
+    out = {"name": k.name, "has_metadata": k.has_metadata, "resources": k.resources, "args": args}
+    if code:
+        out["code"] = [{"pc": pc, "text": text, "line": line} for pc, text, line in k.disassembly()]
+    return out
+
+
+def check_code(opt: argparse.Namespace, codes: list[bytes]) -> int:
+    """The static checks of all kernels, or of one."""
+    found = []
+    with located(opt.file):
+        for code in codes:
+            found += verify(code)
+        if opt.kernel is not None:
+            dev = Device(opt.arch, checks="none")
+            pick({name: k for code in codes for name, k in dev.load(code).kernels.items()}, opt.kernel)
+            found = [f for f in found if f.kernel == opt.kernel]
+    if opt.json:
+        show_json({"chip": opt.arch, "findings": [dataclasses.asdict(f) for f in found]})
+    else:
+        print("\n".join(str(f) for f in found) or "no findings")
+    return 1 if any(f.severity == "error" for f in found) else 0
 
 
 if __name__ == "__main__":

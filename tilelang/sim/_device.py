@@ -27,7 +27,8 @@ class Report:
     """One fault. ``pc`` and ``other_pc`` are bytes from the kernel's first instruction; ``address`` is a global
     address, an offset in LDS or scratch, or None; ``buffer`` says where a global address is ("at offset 8 of hipMalloc
     'x' ...") and is None for others; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is
-    "file:line"."""
+    "file:line"; ``function`` is the kernel, or the function that it called, in which ``pc`` lies. ``count`` tells how
+    often this happened until the launch ended or was given up."""
 
     check: str
     message: str
@@ -45,6 +46,8 @@ class Report:
     other_line: str | None = None
     buffer: str | None = None
     count: int = 1
+    function: str = ""
+    other_function: str = ""
     details: str = field(default="", repr=False)
 
     def __str__(self) -> str:
@@ -78,7 +81,9 @@ class DeviceMemory:
         self.nbytes = int(nbytes)
         self._dtype = dtype
         self._shape = shape
-        self._address = device._lib.tlsim_malloc(device._open, max(self.nbytes, 1), name.encode() if name else None)
+        self._address = None
+        if self.nbytes < 1 << 63:
+            self._address = device._lib.tlsim_malloc(device._open, self.nbytes, name.encode() if name else None)
         if not self._address:
             raise MemoryError(f"the simulated device cannot allocate {nbytes} bytes")
 
@@ -330,6 +335,8 @@ def _report(r: nat.Report, details: str) -> Report:
         other_line=_line(r.other_file, r.other_line),
         buffer=r.buffer.decode(errors="replace") or None,
         count=r.count,
+        function=(r.function or r.kernel).decode(errors="replace"),
+        other_function=(r.other_function or r.kernel if r.other_pc != nat.NO_PC else b"").decode(errors="replace"),
         details=details,
     )
 
@@ -486,7 +493,7 @@ class Kernel:
                 mem.free()
         record = recorder.result() if recorder else None
         if status == _FAULTED:
-            fault = SimulatorFault(_summary(reports), reports)
+            fault = SimulatorFault(_summary(reports, message), reports)
             if recorder:
                 fault.trace = record
             raise fault
@@ -632,8 +639,8 @@ def _three(v: Sequence[int] | int, what: str) -> Any:
     return (C.c_uint32 * 3)(*[int(x) for x in v], *[1] * (3 - len(v)))
 
 
-def _summary(reports: list[Report]) -> str:
+def _summary(reports: list[Report], more: str) -> str:
     n = len(reports)
-    head = f"{n} faults" if n != 1 else "1 fault"
+    head = (f"{n} faults" if n != 1 else "1 fault") + (f"; {more}" if more else "")
     shown = "\n".join(str(r) for r in reports[:4])
     return f"{head}\n{shown}" + (f"\n... and {n - 4} more" if n > 4 else "")

@@ -39,6 +39,8 @@ class Report(C.Structure):
         ("file", C.c_char * 256),
         ("other_file", C.c_char * 256),
         ("buffer", C.c_char * 256),
+        ("function", C.c_char * 128),
+        ("other_function", C.c_char * 128),
     ]
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilelang.sim._values import DTYPES, fill, load, scalar
+
 if TYPE_CHECKING:
     from tilelang.sim import Device, DeviceMemory
 
@@ -90,7 +92,7 @@ class Saved:
     def _shape(self, text: str, name: str, rest: str) -> tuple[tuple[int, ...], str]:
         p = self.params[name]
         if rest.endswith(".npy") and ":" not in rest:
-            shape, contents = tuple(np.load(rest, mmap_mode="r").shape), rest
+            shape, contents = tuple(load(rest).shape), rest
         else:
             sizes, _, contents = rest.partition(":")
             if not re.fullmatch(r"\d+(x\d+)*", sizes):
@@ -114,8 +116,6 @@ class Saved:
 
     def arguments(self, texts: list[str], dev: Device) -> tuple[dict[int, Any], list[tuple[DeviceMemory, str, Any]]]:
         """Arguments by offset, and the buffers that the kernel stores to."""
-        from tilelang.sim.__main__ import DTYPES, fill, scalar
-
         if not texts and self.params:
             raise ValueError(f"kernel {self.data['kernel']} takes --arg for {', '.join(self.params)}")
         memory: dict[str, DeviceMemory] = {}
