@@ -221,8 +221,8 @@ sim_hip_tell(SimDevice *d, bool quiet)
     for (uint32_t i = 0; i < d->nreports && !quiet; i++)
         sim_report_print(&d->reports[i], &t);
     if (t.data && !t.failed)
-        fprintf(stderr, "tilelang simulator: %u fault%s%s%s\n%s", d->nreports, d->nreports == 1 ? "" : "s",
-                d->gave_up ? "; " : "", d->gave_up ? d->error : "", t.data);
+        fprintf(stderr, "tilelang simulator: %u fault%s\n%s%s%s", d->nreports, d->nreports == 1 ? "" : "s",
+                t.data, d->gave_up ? d->error : "", d->gave_up ? "\n" : "");
     put_reports(&json, d);
     keep_last(json.failed ? NULL : json.data);
     tl_arena_free(&a);

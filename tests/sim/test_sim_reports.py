@@ -145,10 +145,8 @@ def test_many_faults(text):
     with pytest.raises(sim.SimulatorFault) as e:
         kernel.launch(1_000_000, 64, [np.zeros(1, np.int32)])
     assert 1 <= len(e.value.reports) <= 64 and sum(r.count for r in e.value.reports) <= 8192
-    assert re.match(
-        r"\d+ faults; the launch was given up when \d+ of 1000000 workgroups had ended, there may be more\n",
-        str(e.value),
-    )
+    more = r"\nthe launch was given up when \d+ of 1000000 workgroups had ended, there may be more$"
+    assert re.search(more, str(e.value))
 
 
 CALL = """

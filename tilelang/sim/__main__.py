@@ -283,7 +283,8 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
             show_json({"chip": opt.arch, "kernel": kernel.name, "reports": [vars(r) for r in e.reports]})
         elif opt.trace:
             show_trace(kernel, getattr(e, "trace", None))
-        print("\n".join(str(r) for r in e.reports), file=sys.stderr)
+        more = getattr(e, "more", "")
+        print("\n".join([str(r) for r in e.reports] + ([more] if more else [])), file=sys.stderr)
         return 1
     seconds = time.perf_counter() - start
     if stats.get("mfma_assumed"):

@@ -494,6 +494,7 @@ class Kernel:
         record = recorder.result() if recorder else None
         if status == _FAULTED:
             fault = SimulatorFault(_summary(reports, message), reports)
+            fault.more = message
             if recorder:
                 fault.trace = record
             raise fault
@@ -641,6 +642,5 @@ def _three(v: Sequence[int] | int, what: str) -> Any:
 
 def _summary(reports: list[Report], more: str) -> str:
     n = len(reports)
-    head = (f"{n} faults" if n != 1 else "1 fault") + (f"; {more}" if more else "")
-    shown = "\n".join(str(r) for r in reports[:4])
-    return f"{head}\n{shown}" + (f"\n... and {n - 4} more" if n > 4 else "")
+    lines = [f"{n} faults" if n != 1 else "1 fault", *(str(r) for r in reports[:4])]
+    return "\n".join([*lines, *([f"... and {n - 4} more"] if n > 4 else []), *([more] if more else [])])
