@@ -179,6 +179,7 @@ sim_chk_prepare(SimBuild *b)
         sim_chk_hazard_prepare(b);
     else
         sim_chk_rdna_prepare(b);
+    sim_chk_quick_prepare(b);
     x->ready = 1;
 }
 

@@ -20,6 +20,8 @@ void sim_chk_hazard_prepare(SimBuild *b);
 bool sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags);
 void sim_chk_rdna_after(SimWave *w, const SimRec *r);
 void sim_chk_rdna_prepare(SimBuild *b);
+/* Is it one for the short way of check_run.c? */
+void sim_chk_quick_prepare(SimBuild *b);
 /* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
 void sim_chk_hit(SimChk *c, uint32_t reg, HitHow how);
 

@@ -88,8 +88,7 @@ sim_chk_hazard_prepare(SimBuild *b)
     x->hwreg = !strncmp(n, "s_getreg", 8) ? 1 : !strncmp(n, "s_setreg", 8) ? 2 : 0;
     bool plain = x->kind != CK_MFMA && !x->needs_m0 && x->hwreg != 1;
     if (x->kind == CK_VALU)
-        plain = plain && x->haz == HZ_VALU && !x->is_dpp && !x->permswap && !x->rw_lane && !x->lanesel &&
-                !x->div_fmas;
+        plain = plain && !x->is_dpp && !x->permswap && !x->rw_lane && !x->lanesel && !x->div_fmas;
     x->haz_plain = plain && b->code->arch <= ISA_GFX950;
 }
 

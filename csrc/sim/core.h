@@ -37,9 +37,9 @@ typedef const SimRec *(*SimBody)(SimWave *w,
 
 /* Context of a kernel: what is not a row. */
 typedef struct SimK {
-    const uint32_t *cin; /* carry in, select mask, vcc of div_fmas, as a row of 0 / ~0 */
-    uint64_t mask_out;   /* carry out, comparison result */
-    uint8_t co[64];      /* the same, one byte a lane */
+    const uint32_t *cin;          /* carry in, select mask, vcc of div_fmas, as a row of 0 / ~0 */
+    uint64_t mask_out;            /* carry out, comparison result */
+    _Alignas(64) uint32_t co[64]; /* the same as a row of 0 / ~0 */
     uint32_t imm;
     uint32_t mode;
 } SimK;
@@ -101,6 +101,15 @@ typedef enum HazClass { /* producer and consumer classes of the wait-state table
                         HZ_SALU
 } HazClass;
 
+/* A VALU instruction that nothing but the flags of its registers can keep from running unchecked (gfx9). */
+enum { QUICK_FLAGS = 6, QUICK_SCALAR = ROWS + 64 };
+typedef struct SimQuick {
+    uint16_t flag[QUICK_FLAGS]; /* of SimChk.flag: all registers that it touches; the rest names one that
+                                   stays 0 */
+    uint16_t row, scalar;       /* what it writes */
+    uint8_t n, rows, scalars;   /* n: 0 = not such an instruction */
+} SimQuick;
+
 typedef struct SimExt { /* cold part of a record: the decoded instruction and what checks want to know */
     /* the first 128 bytes are all that checks ask of most instructions */
     uint8_t ready; /* what follows is filled in */
@@ -119,6 +128,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t scope, maybe;         /* isa/coherence.h */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     IsaRdnaKind rk;               /* mask: the scalar itself */
+    SimQuick quick;
     const struct SimOpDesc *desc;
     const void *mfma;
     uint64_t addr_lanes;      /* lanes whose addresses count */
@@ -254,6 +264,7 @@ typedef struct SimHostOps { /* everything that is built once a host level */
     void (*smma_i32)(int32_t *d, const int32_t *a, const int32_t *b, const SimMma *m, const uint8_t *idx);
     void (*half_rows)(float *out, const uint32_t *row, uint32_t hi, uint32_t bf16); /* 64 halves to floats */
     void (*lut_rows)(float *out, const uint32_t *row, uint32_t byte, const float *lut);
+    const struct SimFast *fast; /* [K_COUNT] */
 } SimHostOps;
 extern const SimHostOps sim_host_base, sim_host_avx2, sim_host_avx512;
 const SimHostOps *sim_host_ops(void);
@@ -326,7 +337,12 @@ typedef struct SimChk { /* state of the checked variant, one a wave */
     uint64_t vp[ROWS];  /* poisoned lanes of a row */
     uint32_t sp[SREGS]; /* poisoned bits of a scalar */
     bool scc_p;
-    uint8_t vflag[ROWS + 64], sflag[SREGS + 64];
+    union {
+        struct {
+            uint8_t vflag[ROWS + 64], sflag[SREGS + 64]; /* VF_*; what is behind the registers stays 0 */
+        };
+        uint8_t flag[ROWS + SREGS + 128]; /* both */
+    };
     /* pending results */
     uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS]; /* vseq2: of the LDS part of a flat load */
     uint8_t vcnt[ROWS];                            /* counters (bits) that the result comes with */
@@ -544,6 +560,28 @@ src_row(SimWave *w, SimSrc s, uint32_t *tmp)
         return w->code->consts[s.idx];
     return sim_row_slow(w, s, tmp);
 }
+
+/* ---- running
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Decodes on first execution, keeps the place where a body stopped. Returns the number of instructions. STEP
+ * runs the one at `r` and sets `next`. */
+#define SIM_RUN_LOOP(STEP)                                                                                   \
+    const SimRec *r = w->rec, *next;                                                                         \
+    uint64_t left = budget;                                                                                  \
+    while (left) {                                                                                           \
+        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))                                          \
+            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);                                   \
+        STEP;                                                                                                \
+        if (UNLIKELY(!next))                                                                                 \
+            break;                                                                                           \
+        r = next;                                                                                            \
+    }                                                                                                        \
+    if (w->stop == ST_RUN || w->stop == ST_FAULT)                                                            \
+        w->rec = r;                                                                                          \
+    return budget - left
+uint64_t sim_run_checked(SimWave *w, uint64_t budget);
 
 /* ---- faults
  * ---------------------------------------------------------------------------------------------------------

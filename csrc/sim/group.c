@@ -347,44 +347,19 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
 /* ---- run loops
  * -------------------------------------------------------------------------------------------------- */
 
-/* Decodes on first execution, keeps the place where a body stopped. */
-#define RUN_LOOP(before, after)                                                                              \
-    const SimRec *r = w->rec;                                                                                \
-    uint64_t left = budget;                                                                                  \
-    while (left) {                                                                                           \
-        if (UNLIKELY(!__atomic_load_n(&r->body, __ATOMIC_ACQUIRE)))                                          \
-            sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);                                   \
-        before;                                                                                              \
-        const SimRec *next = r->body(w, r);                                                                  \
-        left--;                                                                                              \
-        after;                                                                                               \
-        if (UNLIKELY(!next))                                                                                 \
-            break;                                                                                           \
-        r = next;                                                                                            \
-    }                                                                                                        \
-    if (w->stop == ST_RUN || w->stop == ST_FAULT)                                                            \
-        w->rec = r;                                                                                          \
-    return budget - left
-
 static uint64_t
 run_plain(SimWave *w, uint64_t budget)
 {
-    RUN_LOOP((void)0, (void)0);
+    SIM_RUN_LOOP(next = r->body(w, r); left--);
 }
 
 static uint64_t
 run_counting(SimWave *w, uint64_t budget)
 {
     uint64_t *counts = w->stats->pc_counts;
-    RUN_LOOP((void)0, if (counts) counts[r->at]++);
-}
-
-static uint64_t
-run_checked(SimWave *w, uint64_t budget)
-{
-    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
-    RUN_LOOP(if (UNLIKELY(!sim_chk_before(w, r))) break, {
-        sim_chk_after(w, r);
+    SIM_RUN_LOOP({
+        next = r->body(w, r);
+        left--;
         if (counts)
             counts[r->at]++;
     });
@@ -394,19 +369,18 @@ static uint64_t
 run_traced(SimWave *w, uint64_t budget)
 {
     uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
-    RUN_LOOP(
-        {
-            sim_trace_before(w, r);
-            if (UNLIKELY(w->chk && !sim_chk_before(w, r)))
-                break;
-        },
-        {
-            if (w->chk)
-                sim_chk_after(w, r);
-            sim_trace_after(w, r);
-            if (counts)
-                counts[r->at]++;
-        });
+    SIM_RUN_LOOP({
+        sim_trace_before(w, r);
+        if (UNLIKELY(w->chk && !sim_chk_before(w, r)))
+            break;
+        next = r->body(w, r);
+        left--;
+        if (w->chk)
+            sim_chk_after(w, r);
+        sim_trace_after(w, r);
+        if (counts)
+            counts[r->at]++;
+    });
 }
 
 /* icount advances by whole slices. */
@@ -415,7 +389,7 @@ run_wave(SimWave *w, uint64_t budget)
 {
     uint64_t n = w->late    ? sim_late_run(w, budget)
                  : w->trace ? run_traced(w, budget)
-                 : w->chk   ? run_checked(w, budget)
+                 : w->chk   ? sim_run_checked(w, budget)
                  : w->stats ? run_counting(w, budget)
                             : run_plain(w, budget);
     w->icount += n;
@@ -714,7 +688,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
             if (w->stop != ST_FAULT)
                 sim_late_drain(&g);
         } else if (w->recs && !state->late) {
-            run_on(w, most, w->chk ? run_checked : run_plain);
+            run_on(w, most, w->chk ? sim_run_checked : run_plain);
         }
         if (!ok)
             fault->check = SIM_FAULT_OOM;

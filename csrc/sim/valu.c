@@ -1,7 +1,7 @@
 /* valu.c - wrappers of the VALU kernels: operands to rows, EXEC, carries and masks; the usual cases without
  * modifiers. Everything else (modifiers, DPP, SDWA, packed selections, odd modes) goes through valu_gen.c.
  */
-#include "sim/valu.h"
+#include "sim/fast.h"
 
 /* Writes n rows of d by the mask of EXEC. */
 void
@@ -282,6 +282,28 @@ full_range(IsaArch arch, uint32_t k)
                               : k;
 }
 
+/* The body that has it all in one piece, where there is one for these operands: at most one scalar. */
+static void
+take_fast(SimBuild *b, uint32_t k, const SimOpDesc *d)
+{
+    const SimFast *f = &b->code->host->fast[k];
+    SimRec *r = b->r;
+    uint32_t scalar = 0;
+    if (!f->hot || (r->fl & RF_CHIP))
+        return;
+    for (uint32_t i = 0; i < d->nsrc; i++) {
+        if (r->src[i].kind == SRC_V)
+            continue;
+        if (scalar || (r->src[i].kind != SRC_S && r->src[i].kind != SRC_C))
+            return;
+        scalar = i + 1;
+        if (r->src[i].kind == SRC_C)
+            r->imm = (int32_t)b->code->consts[r->src[i].idx][0];
+    }
+    bool flush = (b->cls & MODE_FLUSH) && f->flush[0];
+    r->body = flush ? (r->fl2 ? f->flush_sign : f->flush)[scalar] : (r->fl2 ? f->sign : f->plain)[scalar];
+}
+
 bool
 sim_build_valu(SimBuild *b)
 {
@@ -357,5 +379,7 @@ sim_build_valu(SimBuild *b)
         place_signs(b, d);
     bool low = b->in->ndst && b->in->opnd[0].half; /* the upper half stays */
     r->body = host->body[low ? body + BODY_V1_LOW : r->fl2 ? body + BODY_V1_SIGNED : body];
+    if (!low)
+        take_fast(b, k, d);
     return true;
 }
