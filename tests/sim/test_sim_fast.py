@@ -6,8 +6,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,6 +179,66 @@ def test_one_nan_changes_no_other_lane():
     assert seen > 100
 
 
+def hot_rows() -> list[tuple[str, int, str, str]]:
+    """Name, number of sources, result and flags of the rows that are made whole instructions of."""
+    text = (Path(__file__).parents[2] / "csrc/sim/kernels.def").read_text()
+    found = re.findall(r"^HOT\((\w+), (\d), (\w+), \w+, \w+, \w+, ([\w |]+),", text, re.M)
+    return [(name, int(n), dt, flags) for name, n, dt, flags in found]
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_scalars_in_every_place(arch):
+    """A scalar register, a literal or an inline constant at each source gives what a vector register full of it gives:
+    rows, lane masks, carries; with parts of EXEC, in both modes of subnormals."""
+    seed = 47
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    forms = []
+    for name, n, dt, flags in hot_rows():
+        pair = "s{}" if arch == "gfx1100" else "s[{}:{}]"
+        mask = lambda i, pair=pair: pair.format(i, i + 1)  # noqa: E731
+        head = mask(30) if dt == "MASK" else "v10"
+        head += f", {mask(30)}" if "COUT" in flags else ""
+        tail = f", {mask(34)}" if "CIN" in flags else ""
+        n -= "FMAC" in flags
+        for at in range(n):
+            for scalar in ("s20", "0x3f9d70a4", "2.0", "-1", "0x00000123"):
+                names = [scalar if i == at else f"v{i}" for i in range(n)]
+                forms.append((f"{name} {head}, {', '.join(names)}{tail}", at, scalar,
+                              f"{name} {head}, {', '.join(f'v{i}' for i in range(n))}{tail}"))  # fmt: skip
+    have = dict(zip([f[0] for f in forms], encode(arch, [f[0] for f in forms]), strict=True))
+    plain = dict(zip([f[3] for f in forms], encode(arch, [f[3] for f in forms]), strict=True))
+    bits = {"2.0": 0x40000000, "-1": 0xFFFFFFFF, "0x3f9d70a4": 0x3F9D70A4, "0x00000123": 0x123}
+    setreg = {
+        m: encode(arch, [f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0x{m & 255:x}"])[0] for m in (PLAIN, FLUSH)
+    }
+    seen, names_seen = 0, set()
+    for text, at, scalar, full in forms:
+        if have[text] is None or plain[full] is None:
+            continue
+        for mode in (PLAIN, FLUSH):
+            for mask in (~0, 0xFFF0_0FFF_7FFF_FFFE, 0):
+                st = state(rng, mode, exec_mask=mask)
+                st.pop("mode")
+                if arch == "gfx1100":
+                    st["exec"] = f"{mask & 0xFFFFFFFF:08x}"
+                st["v"]["10"] = hexrow(values(rng, "f32"))
+                x = bits.get(scalar, int(values(rng, "f32")[0]))
+                st["s"] = {"20": f"{x:08x}", "30": "5a5a5a5a", "31": "a5a5a5a5", "34": "0ff03fc1", "35": "93c5aa55"}
+                got = execute(arch, setreg[mode] + have[text], st)
+                st["v"][str(at)] = hexrow([x] * LANES)
+                want = execute(arch, setreg[mode] + plain[full], st)
+                what = (text, hex(mode), hex(mask))
+                lanes = 32 if arch == "gfx1100" else LANES
+                assert got["v"]["10"][: 8 * lanes] == want["v"]["10"][: 8 * lanes], what
+                assert [got["s"].get(k) for k in ("30", "31")] == [want["s"].get(k) for k in ("30", "31")], what
+                assert got["exec"] == want["exec"], what
+        seen += 1
+        names_seen.add(full.split()[0])
+    assert seen > 500, seen
+    assert len(names_seen) > 65, sorted({r[0] for r in hot_rows()} - names_seen)
+
+
 LEVELS = r"""
 import sys, json
 sys.path.insert(0, sys.argv[1])
@@ -194,6 +256,10 @@ def test_host_levels_agree():
     """Edge cases, NaN and partial EXEC: the same bits on every host level that there is."""
     lines = [f"{op} v10, {', '.join(SOURCES[:n])}" for op, n in FLOATS]
     lines += ["v_fma_f32 v10, -v0, |v1|, -s3", "v_add_f32 v10, -|v0|, v1", "v_exp_f32 v10, -v0", "v_mov_b32 v10, s3"]
+    for name, n, dt, flags in hot_rows():
+        if dt != "MASK" and "COUT" not in flags and "CIN" not in flags:
+            n -= "FMAC" in flags
+            lines += [f"{name} v10, {', '.join(['s3', 'v1', 'v2'][:n])}", f"{name} v10, {', '.join(SOURCES[:n])}"]
     text = json.dumps([(t, c.hex()) for t, c in codes(lines).items()])
     out = {}
     for level in ("base", "avx2", "avx512"):
