@@ -202,13 +202,13 @@ def test_scalars_in_every_place(arch):
         tail = f", {mask(34)}" if "CIN" in flags else ""
         n -= "FMAC" in flags
         for at in range(n):
-            for scalar in ("s20", "0x3f9d70a4", "2.0", "-1", "0x00000123"):
+            for scalar in ("s20", "0x3f9d70a4", "2.0", "-1", "0x07060302"):
                 names = [scalar if i == at else f"v{i}" for i in range(n)]
                 forms.append((f"{name} {head}, {', '.join(names)}{tail}", at, scalar,
                               f"{name} {head}, {', '.join(f'v{i}' for i in range(n))}{tail}"))  # fmt: skip
     have = dict(zip([f[0] for f in forms], encode(arch, [f[0] for f in forms]), strict=True))
     plain = dict(zip([f[3] for f in forms], encode(arch, [f[3] for f in forms]), strict=True))
-    bits = {"2.0": 0x40000000, "-1": 0xFFFFFFFF, "0x3f9d70a4": 0x3F9D70A4, "0x00000123": 0x123}
+    bits = {"2.0": 0x40000000, "-1": 0xFFFFFFFF, "0x3f9d70a4": 0x3F9D70A4, "0x07060302": 0x07060302}
     setreg = {
         m: encode(arch, [f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0x{m & 255:x}"])[0] for m in (PLAIN, FLUSH)
     }
@@ -237,6 +237,26 @@ def test_scalars_in_every_place(arch):
         names_seen.add(full.split()[0])
     assert seen > 500, seen
     assert len(names_seen) > 65, sorted({r[0] for r in hot_rows()} - names_seen)
+
+
+def test_byte_permutes():
+    """v_perm_b32 against bytes in NumPy: selectors of bytes alone (the short way), and with signs and constants."""
+    rng = np.random.default_rng(59)
+    code, scalar = encode(ARCH, ["v_perm_b32 v10, v0, v1, v2", "v_perm_b32 v10, v0, v1, s20"])
+    for top in (8, 14, 256):
+        for _ in range(8):
+            a, b = (rng.integers(0, 1 << 32, LANES, dtype=np.uint64).astype("<u4") for _ in range(2))
+            sel = rng.integers(0, top, (LANES, 4), dtype=np.uint8)
+            for text in (code, scalar):
+                if text is scalar:
+                    sel[:] = sel[7]
+                c = sel.view("<u4")[:, 0]
+                data = np.concatenate([b.view(np.uint8).reshape(LANES, 4), a.view(np.uint8).reshape(LANES, 4)], 1)
+                signs = np.where(data[:, 1::2] & 0x80, 255, 0).astype(np.uint8)
+                table = np.concatenate([data, signs, np.tile(np.uint8([0, 255]), (LANES, 1))], 1)
+                want = np.take_along_axis(table, np.minimum(sel, 13).astype(int), 1).astype(np.uint8).view("<u4")[:, 0]
+                st = {"v": {"0": hexrow(a), "1": hexrow(b), "2": hexrow(c)}, "s": {"20": f"{int(c[0]):08x}"}}
+                assert (run(text, st) == want).all(), top
 
 
 LEVELS = r"""
