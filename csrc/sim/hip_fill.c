@@ -137,7 +137,8 @@ slices(SimPitched p, int value, SimExtent3 extent, bool sync, void *stream)
     hipError_t e = hipSuccess;
     if (extent.width > p.pitch)
         return hipErrorInvalidValue;
-    for (size_t z = 0; z < extent.depth && e == hipSuccess; z++) {
+    size_t depth = extent.width && extent.height ? extent.depth : TL_MIN(extent.depth, 1);
+    for (size_t z = 0; z < depth && e == hipSuccess; z++) {
         HipMemset f;
         rows((char *)p.ptr + z * p.pitch * p.ysize, p.pitch, (uint32_t)value & 255, 1, extent.width,
              extent.height, &f);

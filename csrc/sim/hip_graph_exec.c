@@ -164,6 +164,8 @@ hipError_t
 sim_hip_run_fill(const HipMemset *f)
 {
     hipError_t e = hipSuccess;
+    if (!f->width)
+        return sim_hip_check(NULL);
     for (size_t y = 0; y < f->height && e == hipSuccess; y++) {
         char *row = (char *)f->dst + y * f->pitch;
         e = sim_hip_fill(row, f->value, f->element, f->width);
@@ -175,7 +177,9 @@ hipError_t
 sim_hip_run_copy(const HipCopy *c)
 {
     hipError_t e = hipSuccess;
-    for (size_t z = 0; z < c->depth; z++)
+    if (!c->width || !c->height)
+        return sim_hip_check(NULL);
+    for (size_t z = 0; z < c->depth && e == hipSuccess; z++)
         for (size_t y = 0; y < c->height && e == hipSuccess; y++)
             e = sim_hip_copy(c->dst + z * c->dst_slice + y * c->dst_pitch,
                              c->src + z * c->src_slice + y * c->src_pitch, c->width, c->kind);

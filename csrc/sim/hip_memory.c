@@ -1,7 +1,9 @@
 /* hip_memory.c - HIP: allocation, copies, fills, what a pointer is. A copy or fill that starts in an
  * allocation and runs past its end is refused; a host pointer nobody told us about is used as it is. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "sim/hip_graph.h"
 
@@ -254,12 +256,25 @@ hipMemGetAddressRange(void **base, size_t *n, void *p)
 
 /* ---- copies ---- */
 
+/* Is something there? Memory of the device that was freed is not, nor are addresses beyond 64 bits. */
+static bool
+mapped(const void *p, size_t n)
+{
+    uintptr_t first = (uintptr_t)p & ~(uintptr_t)4095;
+    size_t bytes = n + ((uintptr_t)p - first);
+    if (bytes < n || first > UINTPTR_MAX - bytes)
+        return false;
+    return !msync((void *)first, bytes, MS_ASYNC) || errno != ENOMEM;
+}
+
 bool
 sim_hip_range_ok(const void *p, size_t n, HipDevice **d)
 {
     SimExtent x;
     *d = sim_hip_owner(p, &x);
-    return !*d || !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
+    if (!*d)
+        return mapped(p, n);
+    return !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
 }
 
 hipError_t

@@ -4,6 +4,7 @@
 #endif
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "sim/elf.h"
 #include "sim/hip.h"
@@ -33,8 +34,10 @@ load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
     m->image = sim_device_load(d->sim, p, size, why, sizeof why);
     hipError_t e = hipSuccess;
     if (!m->image)
-        e = strstr(why, "the device is") || strstr(why, "unknown processor") ? hipErrorNoBinaryForGpu
-                                                                             : hipErrorInvalidImage;
+        e = strstr(why, "the device is") || strstr(why, "is not simulated") ||
+                    strstr(why, "unknown processor")
+                ? hipErrorNoBinaryForGpu
+                : hipErrorInvalidImage;
     else if (!features_suit(m->image, d) || m->image->arch != mach)
         e = hipErrorNoBinaryForGpu;
     else if (!sim_hip_handle_add(&m->h))
@@ -112,7 +115,8 @@ load_file(void **module, FILE *f)
     hipError_t e = sim_hip_check(&d);
     if (e != hipSuccess)
         return e;
-    if (fseek(f, 0, SEEK_END))
+    struct stat st;
+    if (fstat(fileno(f), &st) || S_ISDIR(st.st_mode) || fseek(f, 0, SEEK_END))
         return hipErrorFileNotFound;
     long n = ftell(f);
     rewind(f);

@@ -303,6 +303,9 @@ record(void *event, void *stream, unsigned flags)
         return e;
     if (capturing)
         return sim_hip_capture_record(capturing, event, flags);
+    int device = (uintptr_t)stream > 2 ? ((HipStream *)stream)->h.device : sim_hip_current();
+    if (((HipEvent *)event)->h.device != device)
+        return hipErrorInvalidHandle;
     if (((HipEvent *)event)->capture)
         sim_hip_capture_forget(event);
     return sim_hip_record(event);

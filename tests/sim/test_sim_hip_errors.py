@@ -1,0 +1,146 @@
+"""The HIP API called wrongly: null and stale pointers, sizes that overflow, values that are no enumerators."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from simlib import ADD, BUF, Arg, code_object
+from simlib import hip_client as run
+
+sim = pytest.importorskip("tilelang.sim")
+
+DEF = Path(__file__).resolve().parents[2] / "csrc/sim/hip_sim.def"
+
+OTHER = ("hipCreateChannelDesc", "hipDrvPointerGetAttributes")
+"""Gives a structure; reads as many attributes as it is told."""
+
+SWEEP = """
+import os, re, signal
+def value(t, mode, keep):
+    if "*" in t:
+        if mode < 2: return P(0)
+        keep.append(C.create_string_buffer(16384)); return C.cast(keep[-1], P)
+    v = {0: 0, 1: -1, 2: 1, 3: -1, 4: 0x7fffffffffffffff}[mode]
+    return C.c_uint64(v & 2**64 - 1) if re.search("size_t|64|long", t) else C.c_uint32(v & 0xffffffff)
+bad, calls = [], 0
+hip.hipGetDeviceCount(C.byref(C.c_int()))
+for name, types in ROWS:
+    many = [[m] * len(types) for m in range(5)] + [[2 * (i != k) for i in range(len(types))] for k in range(len(types))]
+    for modes in many:
+        calls += 1
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60); os.dup2(os.open("/dev/null", os.O_WRONLY), 2)
+            keep = []
+            getattr(hip, name)(*[value(t, m, keep) for t, m in zip(types, modes)])
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]: bad.append([name, modes])
+print(json.dumps({"bad": bad, "calls": calls}))
+"""
+
+
+def prototypes(part: int, of: int) -> list[tuple[str, list[str]]]:
+    """(function, types of its arguments); without those that take a structure by value or call what they are given."""
+    text = re.sub(r"/\*.*?\*/", "", DEF.read_text(), flags=re.S)
+    out = []
+    for name, params in re.findall(r"^SIM_HIP(?:_AS)?\((?:[^,()]*, )??(hip\w+),\s*\((.*?)\)\)$", text, re.M | re.S):
+        types = [" ".join(p.split()) for p in params.split(",") if p.strip() != "void"]
+        if not any(re.match(r"Sim(?!Stream)\w+ \w", t) or "(*" in t for t in types) and name not in OTHER:
+            out.append((name, types))
+    assert len(out) >= 289
+    return out[part::of]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_call_crashes(part):
+    """Every function: all arguments 0, all ones, small and huge numbers, pointers to zeroes, each pointer null."""
+    rows = prototypes(part, 4)
+    out, _ = run(f"ROWS = {rows!r}\n" + SWEEP)
+    print(out)
+    assert out["bad"] == [] and out["calls"] > 400
+
+
+CASES = """
+b = C.create_string_buffer(1 << 16); H = C.cast(b, P); S = C.c_size_t
+def mal(n=100, f=hip.hipMalloc, *more):
+    p = P(); ok(f(C.byref(p), S(n), *more)); return p
+def freed():
+    p = mal(); ok(hip.hipFree(p)); return p
+def destroyed(create, destroy):
+    x = P(); ok(create(C.byref(x))); ok(destroy(x)); return x
+r = {}
+"""
+
+
+def test_memory_that_is_not_there():
+    """Copies and fills of freed memory, beyond its end, with pitches that overflow, of nothing: errors."""
+    body = """
+z = S(100)
+r["freed"] = [
+    hip.hipMemset(freed(), 0, z), hip.hipMemcpy(freed(), H, z, 1), hip.hipMemcpy(H, freed(), z, 2),
+    hip.hipMemcpy(mal(), freed(), z, 3), hip.hipMemcpy(mal(), freed(), z, 4), hip.hipMemcpyHtoD(freed(), H, z),
+    hip.hipMemcpy2D(freed(), S(16), H, S(16), S(4), S(4), 1), hip.hipFree(freed()),
+    hip.hipMemsetD32(freed(), 0, S(4))]
+r["past"] = [
+    hip.hipMemset(mal(), 0, S(101)), hip.hipMemcpy(mal(), H, S(101), 1), hip.hipMemcpy(H, mal(), S(5000), 2),
+    hip.hipMemcpy2D(mal(), S(1 << 63), H, S(1 << 63), S(4), S(4), 1), hip.hipMemset2D(mal(), S(64), 0, S(64), S(2)),
+    hip.hipMemset(H, 0, S((1 << 64) - 1)), hip.hipMemset(mal(), 0, S(1 << 63))]
+for n in (1 << 63, (1 << 64) - 1):
+    r.setdefault("large", []).append(hip.hipMalloc(C.byref(P()), S(n)))
+r["nothing"] = [
+    hip.hipMemcpy(None, None, S(0), 1), hip.hipMemcpy2D(mal(), S(16), H, S(16), S(0), S((1 << 64) - 1), 1),
+    hip.hipMemset2D(mal(), S(16), 0, S(0), S((1 << 64) - 1))]
+class Pitched(C.Structure): _fields_ = [("p", P), ("pitch", S), ("x", S), ("y", S)]
+class Extent(C.Structure): _fields_ = [("w", S), ("h", S), ("d", S)]
+r["nothing"].append(hip.hipMemset3D(Pitched(mal(), 16, 16, 1), 0, Extent(0, 1, (1 << 64) - 1)))
+r["deep"] = hip.hipMemset3D(Pitched(mal(), 16, 16, 1), 0, Extent(16, 1, (1 << 64) - 1))
+r["kind"] = [hip.hipMemcpy(mal(), H, S(4), k) for k in (-1, 5, 1023)]
+print(json.dumps(r))
+"""
+    out, _ = run(CASES + body)
+    assert set(out["freed"]) == {1} and set(out["past"]) == {1} and set(out["large"]) == {2}
+    assert set(out["nothing"]) == {0} and out["deep"] == 1 and set(out["kind"]) == {21}
+
+
+def test_handles_that_are_gone(tmp_path):
+    body = """
+stream = lambda: destroyed(hip.hipStreamCreate, hip.hipStreamDestroy)
+event = lambda: destroyed(hip.hipEventCreate, hip.hipEventDestroy)
+r["stream"] = [hip.hipStreamDestroy(stream()), hip.hipStreamSynchronize(stream()), hip.hipStreamQuery(stream()),
+               hip.hipMemcpyAsync(mal(), H, S(4), 1, stream()), hip.hipStreamSynchronize(P(3))]
+r["event"] = [hip.hipEventDestroy(event()), hip.hipEventRecord(event(), None), hip.hipEventSynchronize(event()),
+              hip.hipStreamWaitEvent(None, event(), 0)]
+s, e = P(), P(); ok(hip.hipStreamCreate(C.byref(s))); ok(hip.hipEventCreate(C.byref(e)))
+r["mixed"] = [hip.hipStreamSynchronize(e), hip.hipEventRecord(s, None)]
+r["builtin"] = [hip.hipStreamDestroy(P(n)) for n in (0, 1, 2)]
+m, f = P(), P()
+code = open(sys.argv[1], "rb").read()
+ok(hip.hipModuleLoadData(C.byref(m), code)); ok(hip.hipModuleGetFunction(C.byref(f), m, b"k"))
+ok(hip.hipModuleUnload(m))
+r["module"] = [hip.hipModuleUnload(m), hip.hipModuleGetFunction(C.byref(f), m, b"k")]
+r["function"] = [hip.hipModuleLaunchKernel(x, 1, 1, 1, 64, 1, 1, 0, None, None, None) for x in (f, None, P(0xdead0))]
+ok(hip.hipSetDevice(1))
+r["other device"] = [hip.hipEventRecord(e, None), hip.hipEventRecord(e, s)]
+print(json.dumps(r))
+"""
+    path = tmp_path / "add.hsaco"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
+    out, _ = run(CASES + body, path, TILELANG_SIM_DEVICES="gfx942,gfx942")
+    assert set(out["stream"]) == {709} and set(out["event"]) == {400} and out["mixed"] == [709, 400]
+    assert out["builtin"] == [400] * 3 and out["module"] == [400, 400] and out["function"] == [98] * 3
+    assert out["other device"] == [400, 0]
+
+
+def test_files_that_are_no_modules(tmp_path):
+    """A folder is not found, text is no image, code for a chip that is not there (simulated or not) has no binary."""
+    other = bytearray(code_object("s_nop 0"))
+    other[48] = 0x36  # gfx1030
+    (tmp_path / "other").write_bytes(other)
+    (tmp_path / "gfx90a").write_bytes(code_object("s_nop 0", arch="gfx90a"))
+    (tmp_path / "text").write_bytes(b"no code object " * 20)
+    (tmp_path / "empty").write_bytes(b"")
+    names = ["", "nothing", "text", "empty", "other", "gfx90a"]
+    body = f"print(json.dumps([hip.hipModuleLoad(C.byref(P()), (sys.argv[1] + '/' + n).encode()) for n in {names!r}]))"
+    assert run(body, tmp_path)[0] == [301, 301, 200, 200, 209, 209]
