@@ -123,6 +123,10 @@ isa_wait_limits(IsaArch arch, const IsaInst *in, uint16_t limit[ISA_CNT_COUNT])
     case ISA_OP_s_waitcnt_vscnt:
         ASK(VS, n & 63);
         return true;
+    case ISA_OP_s_waitcnt_lgkmcnt:
+        ASK(DS, n & 63);
+        ASK(KM, n & 63);
+        return true;
     case ISA_OP_s_waitcnt_expcnt:
         ASK(EXP, n & 7);
         return true;

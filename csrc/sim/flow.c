@@ -346,6 +346,7 @@ sim_build_flow(SimBuild *b)
         {"s_waitcnt_vscnt", f_nop},
         {"s_waitcnt_vmcnt", f_nop},
         {"s_waitcnt_expcnt", f_nop},
+        {"s_waitcnt_lgkmcnt", f_nop},
         {"s_waitcnt_depctr", f_nop},
         {"s_wait_alu", f_nop},
         {"s_wait_idle", f_nop},

@@ -193,6 +193,10 @@ WAITS = {
         ("s_waitcnt vmcnt(0)", "v3", True),
         ("s_waitcnt_vmcnt null, 0x1", "v2", True),
         ("s_waitcnt_vscnt null, 0x0", "v2", False),
+        ("s_waitcnt_lgkmcnt null, 0x1", "v4", True),
+        ("s_waitcnt_lgkmcnt null, 0x1", "v5", False),
+        ("s_waitcnt_lgkmcnt null, 0x0", "s9", True),
+        ("s_waitcnt_lgkmcnt null, 0x0", "v3", False),
         ("s_waitcnt lgkmcnt(2)", "v4", False),  # of three: the scalar load may be the one that is back
         ("s_waitcnt lgkmcnt(1)", "v4", True),
         ("s_waitcnt lgkmcnt(1)", "v5", False),

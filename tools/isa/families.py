@@ -85,7 +85,7 @@ def gfx9_families(chip: str) -> list[Family]:
             srcf,
         ),
         Family("SOP2", 96, [lambda op: words(0x80000000 | op << 23 | VDST << 16 | SRC1 << 8 | SRC0, 0)], srcf),
-        Family("SOPK", 26, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
+        Family("SOPK", 29, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
         Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
         Family("SOPP", 128, [lambda op: words(0xBF800000 | op << 16 | 0, 0)], srcf),
         Family(
@@ -200,7 +200,7 @@ def rdna_families(chip: str) -> list[Family]:
     fams = [
         Family("SOP1", 128, sop1s, srcf),
         Family("SOP2", 96, [lambda op: words(0x80000000 | op << 23 | VDST << 16 | SRC1 << 8 | SRC0, LIT)], srcf),
-        Family("SOPK", 27, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
+        Family("SOPK", 29, [lambda op: words(0xB0000000 | op << 23 | VDST << 16 | 0x1234, LIT)], srcf),
         Family("SOPC", 128, [lambda op: words(0xBF000000 | op << 16 | SRC1 << 8 | SRC0, 0)], srcf),
         Family("SOPP", 128, [lambda op: words(0xBF800000 | op << 16, 0)], srcf),
         Family("LDSDIR", 4, [lambda op: words(0xCE000000 | op << 20 | VDST, 0)], srcf, skip=(0,)),  # 0: interpolation
