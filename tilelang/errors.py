@@ -93,7 +93,11 @@ class SimulatorFault(DeviceError):
 
     ``reports`` is a list of objects, one a fault, with attributes ``check``, ``message``, ``kernel``, ``workgroup``,
     ``wave``, ``lanes``, ``pc``, ``text``, ``address``, ``other_pc``, ``line``. ``code`` and ``name`` are the HIP error.
+    ``trace`` is the record of a traced launch, ``more`` a note where faults may have been left out.
     """
+
+    trace: Any = None
+    more: str = ""
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ def read(source: str | os.PathLike[str] | bytes) -> bytes:
     """The bytes of a path, or bytes themselves."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return bytes(source)
+    if isinstance(source, int):
+        raise TypeError(f"a path or bytes are needed, not {source!r}")
     with open(source, "rb") as f:
         return f.read()
 

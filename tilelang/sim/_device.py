@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes as C
+import operator
 import os
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,7 +66,27 @@ class KernelArg:
     kind: str
 
 
-class DeviceMemory:
+def _number(value: Any, what: str, lo: int, hi: int) -> int:
+    """An int within [lo, hi]; TypeError or ValueError that names it."""
+    try:
+        n = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {value!r}") from None
+    if not lo <= n <= hi:
+        raise ValueError(
+            f"{what} must be {lo} to {hi if hi < 1 << 31 else f'2**{(hi + 1).bit_length() - 1} - 1'}, not {n}"
+        )
+    return n
+
+
+class _Bound:
+    """What lives in this process alone: two copies would free it twice."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} of the simulator can be neither copied nor pickled")
+
+
+class DeviceMemory(_Bound):
     """Memory of a simulated device with exact bounds."""
 
     def __init__(
@@ -75,28 +97,34 @@ class DeviceMemory:
         shape: tuple[int, ...] | None,
         name: str | None = None,
     ) -> None:
-        if nbytes < 0:
-            raise ValueError(f"device memory of {nbytes} bytes cannot be")
+        self._address = None
         self._device = device
+        if operator.index(nbytes) < 0:
+            raise ValueError(f"device memory of {nbytes} bytes cannot be")
+        if not isinstance(name, (str, type(None))):
+            raise TypeError(f"the name of device memory must be a string, not {name!r}")
         self.nbytes = int(nbytes)
         self._dtype = dtype
         self._shape = shape
-        self._address = None
         if self.nbytes < 1 << 63:
             self._address = device._lib.tlsim_malloc(device._open, self.nbytes, name.encode() if name else None)
         if not self._address:
             raise MemoryError(f"the simulated device cannot allocate {nbytes} bytes")
+
+    def __repr__(self) -> str:
+        where = f"0x{self._address:x}" if self._address else "freed"
+        return f"<DeviceMemory {where}, {self.nbytes} bytes, {self._device.arch}>"
 
     @property
     def address(self) -> int:
         """Device address of the first byte."""
         if not self._address:
             raise ValueError("this device memory has been freed")
-        return self._address
+        return int(self._address)
 
     def numpy(self, dtype: Any = None, shape: Any = None) -> np.ndarray:
         """A copy of the contents as an array; dtype and shape default to those of the array it was made from."""
-        dtype = np.dtype(dtype) if dtype is not None else self._dtype or np.dtype(np.uint8)
+        dtype = _plain(np.dtype(dtype) if dtype is not None else self._dtype or np.dtype(np.uint8))
         if shape is None:
             same = dtype == self._dtype and self._shape is not None
             shape = self._shape if same else (self.nbytes // dtype.itemsize,)
@@ -109,6 +137,7 @@ class DeviceMemory:
     def write(self, array: np.ndarray) -> None:
         """Copies an array (or its bytes) to the start of this memory."""
         data = np.ascontiguousarray(array)
+        _plain(data.dtype)
         if data.nbytes > self.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit into {self.nbytes} bytes of device memory")
         self._device._lib.tlsim_copy_in(self._device._open, self.address, data.ctypes.data, data.nbytes)
@@ -122,6 +151,32 @@ class DeviceMemory:
     def __del__(self) -> None:
         if getattr(self, "_address", None) and self._device._handle:
             self.free()
+
+
+def _plain(dtype: np.dtype, what: str = "device memory") -> np.dtype:
+    """The dtype, when its values are bytes as the device has them."""
+    if dtype.hasobject or not dtype.isnative:
+        kind = "Python objects" if dtype.hasobject else "numbers of another byte order"
+        raise TypeError(f"{what}: an array of {dtype} holds {kind}")
+    return dtype
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    """The same numbers at the same place, in whatever objects."""
+    return a is b or (a.ctypes.data, a.shape, a.strides, a.dtype) == (b.ctypes.data, b.shape, b.strides, b.dtype)
+
+
+def _host_array(value: Any) -> Any:
+    """The NumPy array that shares the memory of a dense PyTorch tensor on the CPU; other values as they are."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return value
+    if value.device.type != "cpu" or value.layout != torch.strided or value.is_conj() or value.is_neg():
+        raise TypeError(f"a tensor on {value.device} ({value.layout}) is no array of the host: pass .cpu(), dense")
+    t = value.detach()
+    if t.dtype.is_floating_point and t.dtype not in (torch.float16, torch.float32, torch.float64):
+        t = t.view(torch.int16 if t.element_size() == 2 else torch.uint8)  # NumPy has no such numbers: their bits
+    return t.numpy()
 
 
 def _mfma(mfma: str | None) -> str | None:
@@ -143,7 +198,7 @@ def mfma_rule(arch: str, mnemonic: str) -> str | None:
     return (None, "unknown", "assumed", "hardware", "exact")[known]
 
 
-class Device:
+class Device(_Bound):
     """A simulated GPU.
 
     arch: "gfx942" ...; checks: "none", "all" or names of bounds, init, race, wait, hazard, barrier, and "strict" (all
@@ -171,13 +226,14 @@ class Device:
         self._lock = threading.Lock()
         _devices.add(self)
         self.arch = arch
-        mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
+        if not isinstance(arch, str):
+            raise TypeError(f"arch must be a string, not {arch!r}")
+        mask = nat.check_mask(_checks(checks))
         self.checks = tuple(nat.check_name(i) for i in range(32) if mask >> i & 1)
-        if threads is not None and not 1 <= threads <= 1024:
-            raise ValueError(f"threads must be 1 to 1024, not {threads}")
+        threads = 0 if threads is None else _number(threads, "threads", 1, 1024)
         _mfma(mfma)
         why = C.create_string_buffer(512)
-        self._handle = self._lib.tlsim_device_create(arch.encode(), mask, threads or 0, why, len(why))
+        self._handle = self._lib.tlsim_device_create(arch.encode(), mask, threads, why, len(why))
         if not self._handle:
             raise ValueError(why.value.decode())
         if seed:
@@ -187,14 +243,19 @@ class Device:
         self.mfma = "hw" if (os.environ.get("TILELANG_SIM_MFMA") if mfma is None else mfma) == "hw" else "default"
         self._lib.tlsim_device_option(self._handle, b"mfma_hw", self.mfma == "hw")
         if max_instructions is not None:
+            max_instructions = _number(max_instructions, "max_instructions", 0, (1 << 64) - 1)
             self._lib.tlsim_device_option(self._handle, b"max_instructions", max_instructions)
+
+    def __repr__(self) -> str:
+        state = f"checks={','.join(self.checks) or 'none'}" if self._handle else "closed"
+        return f"<Device {self.arch}, {state}>"
 
     @property
     def _open(self) -> int:
         """The handle of a device that is not closed."""
         if not self._handle:
             raise ValueError("this device has been closed")
-        return self._handle
+        return int(self._handle)
 
     def _set(self, name: bytes, value: int) -> None:
         self._lib.tlsim_device_option(self._handle, name, value)
@@ -221,6 +282,7 @@ class Device:
     def array(self, a: np.ndarray, name: str | None = None) -> DeviceMemory:
         """Device memory with a (C-contiguous) copy of the array. Reports call it by its name."""
         a = np.asarray(a)
+        _plain(a.dtype)
         mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape, name)
         mem.write(a)
         return mem
@@ -233,7 +295,7 @@ class Device:
             self._lib.tlsim_protect(self._open, mem.address)
         return mem
 
-    def load(self, source: str | os.PathLike | bytes) -> Module:
+    def load(self, source: str | os.PathLike[str] | bytes) -> Module:
         """Loads a code object from a file or from bytes; of an offload bundle (or a program with one in it) that for
         this chip. Raises ValueError when it is malformed or for another chip, or when there are several
         (:func:`unbundle` gives each)."""
@@ -296,9 +358,16 @@ def _late(delivery: str) -> int:
 
 
 def _seed(seed: int) -> int:
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"seed must be 0 to 2**64 - 1, not {seed}")
-    return seed
+    return _number(seed, "seed", 0, (1 << 64) - 1)
+
+
+def _checks(checks: str | Sequence[str]) -> str | list[str]:
+    if isinstance(checks, str):
+        return checks
+    try:
+        return list(checks)
+    except TypeError:
+        raise TypeError(f"checks must be a name or a sequence of names, not {checks!r}") from None
 
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
@@ -341,7 +410,7 @@ def _report(r: nat.Report, details: str) -> Report:
     )
 
 
-class Module:
+class Module(_Bound):
     """A loaded code object; ``kernels`` maps symbol to :class:`Kernel`."""
 
     def __init__(self, device: Device, data: bytes) -> None:
@@ -357,6 +426,11 @@ class Module:
             k = Kernel(self, device._lib.tlsim_kernel_at(self._handle, i))
             self.kernels[k.name] = k
 
+    def __repr__(self) -> str:
+        names = list(self.kernels)
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        return f"<Module for {self._device.arch}: {', '.join(names[:8])}{more}>"
+
     def unload(self) -> None:
         """Removes the code from the device; its kernels cannot be launched any more."""
         if self._handle and self._device._handle:
@@ -368,7 +442,7 @@ class Module:
             self.unload()
 
 
-class Kernel:
+class Kernel(_Bound):
     """A kernel of a module: ``name``, ``args``, ``resources``, ``has_metadata`` (else there are no ``args``),
     :meth:`launch`, :meth:`disassembly`."""
 
@@ -405,6 +479,10 @@ class Kernel:
         if not info.has_metadata:  # only the descriptor tells
             self.resources["vgprs"] = info.allocated_vgprs
 
+    def __repr__(self) -> str:
+        args = ", ".join(a.name or f"+{a.offset}" for a in self.args if not a.kind.startswith("hidden_"))
+        return f"<Kernel {self.name}({args}) for {self._module._device.arch}>"
+
     def _disasm(self, pc: int) -> tuple[int, str, str, str | None, bool]:
         """(size, text, mnemonic, line, known); code does not change, so each is asked for once."""
         if pc in self._texts:
@@ -435,8 +513,8 @@ class Kernel:
 
     def launch(
         self,
-        grid: Sequence[int],
-        block: Sequence[int],
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
         args: Sequence[Any] | Mapping[int, Any] = (),
         lds_bytes: int = 0,
         trace: Any = None,
@@ -448,9 +526,9 @@ class Kernel:
         """Runs the kernel to its end. grid in workgroups, block in threads (1 to 3 numbers each).
 
         args: the explicit arguments in order, or {offset: value}; without metadata those in order are aligned to their
-        size. A value is device memory, a NumPy array (device
-        memory for the call: copied in and, when writable, out; a store to a read-only one is a bounds fault), a NumPy
-        scalar, bytes, an int, or None (null pointer). Values at offsets must not overlap, nor hidden arguments.
+        size. A value is device memory, a NumPy array or a dense PyTorch tensor on the CPU (device memory for the call:
+        copied in and, when writable, out; a store to a read-only one is a bounds fault), a NumPy scalar, bytes, an int,
+        or None (null pointer). Values at offsets must not overlap, nor hidden arguments.
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
         trace: a path (all waves are recorded to it), workgroups (numbers or (x, y, z)) or :class:`TraceOptions`: the
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
@@ -463,8 +541,7 @@ class Kernel:
         dev = self._module._device
         hw = (_mfma(mfma) or dev.mfma) == "hw"
         dims = [_three(grid, "grid"), _three(block, "block")]
-        if not 0 <= lds_bytes <= 0xFFFFFFFF:
-            raise ValueError(f"lds_bytes must be 0 to 2**32 - 1, not {lds_bytes}")
+        lds_bytes = _number(lds_bytes, "lds_bytes", 0, 0xFFFFFFFF)
         recorder = Recorder(trace, dims[0]) if trace is not None else None
         run = recorder.launch if recorder else self._lib.tlsim_launch
         temps: list[tuple[np.ndarray, DeviceMemory]] = []
@@ -509,12 +586,13 @@ class Kernel:
             out["mfma_assumed"] = sorted(names)
         return out | {"trace": record} if recorder else out
 
-    def _pack(self, args: Sequence[Any] | Mapping[int, Any], temps: list) -> bytes:
+    def _pack(self, args: Sequence[Any] | Mapping[int, Any], temps: list[Any]) -> bytes:
         out = bytearray(self._info.kernarg_size)
         explicit = [a for a in self.args if not a.kind.startswith("hidden_")]
         by_offset = {a.offset: a for a in self.args}
         if isinstance(args, Mapping):
-            items = [(int(off), by_offset.get(int(off)), v) for off, v in args.items()]
+            offs = [_number(off, "the offset of an argument", 0, 0xFFFFFFFF) for off in args]
+            items = [(off, by_offset.get(off), v) for off, v in zip(offs, args.values(), strict=True)]
         elif not self._info.has_metadata:
             return self._pack_blind(args, temps)
         else:
@@ -538,7 +616,7 @@ class Kernel:
             out[off : off + len(data)] = data
         return bytes(out)
 
-    def _pack_blind(self, args: Sequence[Any], temps: list) -> bytes:
+    def _pack_blind(self, args: Sequence[Any], temps: list[Any]) -> bytes:
         """Arguments of a kernel without metadata: each at the next multiple of its size (at most 8)."""
         out = b""
         for value in args:
@@ -552,15 +630,19 @@ class Kernel:
             )
         return out.ljust(size, b"\0")
 
-    def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list, exact: bool) -> bytes:
+    def _value(self, off: int, arg: KernelArg | None, value: Any, temps: list[Any], exact: bool) -> bytes:
         what = f"argument {arg.name or f'+{off}'} of kernel {self.name}" if arg else f"the value at offset {off}"
         dev = self._module._device
+        value = _host_array(value)
         if value is None:
             data = bytes(8)
         elif isinstance(value, DeviceMemory):
+            if value._device is not dev:
+                raise ValueError(f"{what}: memory of another device")
             data = struct.pack("<Q", value.address)
         elif isinstance(value, np.ndarray) and value.ndim > 0:
-            mem = next((m for host, m in temps if host is value), None)  # one array twice is one memory
+            _plain(value.dtype, what)
+            mem = next((m for host, m in temps if _same(host, value)), None)  # one array twice is one memory
             if mem is None:
                 mem = dev._argument(value, arg.name if arg and arg.name else f"+{off}")
                 temps.append((value, mem))
@@ -578,7 +660,7 @@ class Kernel:
         else:
             raise TypeError(
                 f"{what}: a {type(value).__name__} has no fixed size; pass device memory, a NumPy array or scalar, "
-                "bytes, an int or None"
+                "a PyTorch tensor, bytes, an int or None"
             )
         if arg and exact and len(data) != arg.size:
             raise ValueError(f"{what} has {arg.size} bytes, the value has {len(data)}")
@@ -621,7 +703,15 @@ def _interruptible(dev: Device, call: Callable[[], int]) -> int:
     if threading.current_thread() is not threading.main_thread():
         return call()
     out: list[int] = []
-    worker = threading.Thread(target=lambda: out.append(call()), daemon=True)
+    wrong: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            out.append(call())
+        except BaseException as e:
+            wrong.append(e)
+
+    worker = threading.Thread(target=work, daemon=True)
     worker.start()
     try:
         worker.join()
@@ -630,14 +720,19 @@ def _interruptible(dev: Device, call: Callable[[], int]) -> int:
             dev.cancel()
             worker.join(0.05)
         raise
+    if wrong:
+        raise wrong[0]
     return out[0]
 
 
 def _three(v: Sequence[int] | int, what: str) -> Any:
-    v = (v,) if isinstance(v, (int, np.integer)) else tuple(v)
-    if not 1 <= len(v) <= 3 or any(int(x) < 1 or int(x) > 0xFFFFFFFF for x in v):
-        raise ValueError(f"{what} must be one to three positive numbers, not {v}")
-    return (C.c_uint32 * 3)(*[int(x) for x in v], *[1] * (3 - len(v)))
+    try:
+        n = tuple(operator.index(x) for x in ((v,) if isinstance(v, (int, np.integer)) else v))
+    except TypeError:
+        raise TypeError(f"{what} must be one to three positive numbers, not {v!r}") from None
+    if not 1 <= len(n) <= 3 or any(x < 1 or x > 0xFFFFFFFF for x in n):
+        raise ValueError(f"{what} must be one to three positive numbers, not {n}")
+    return (C.c_uint32 * 3)(*n, *[1] * (3 - len(n)))
 
 
 def _summary(reports: list[Report], more: str) -> str:

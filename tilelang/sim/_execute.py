@@ -8,7 +8,7 @@ from typing import Any
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
-from tilelang.sim._device import Report, _late, _mfma, _seed
+from tilelang.sim._device import Report, _checks, _late, _mfma, _seed
 
 _MODE_DEFAULT = 0x3F0
 _NAMED = (106, 107, 124, 125, 126, 127)
@@ -76,18 +76,19 @@ def execute(
 ) -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
-    ``state``: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks), ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number:
-    hex}; a vector register has 8 digits a lane, lane 0 first; "a0", ... are accumulation registers), ``lds`` (hex
-    bytes), ``mode`` ({field: value}). In a wave of 32 lanes vcc_hi is s107, an ordinary register, and ``exec`` of the
-    result has 16 digits where exec_hi is not 0. The result has the same keys; ``s`` and ``v`` hold all registers given
-    and all that changed, ``mode`` the fields given and those that are not as usual (None: neither). mfma="hw": matrix
-    and dot instructions sum as the chip does. ``delivery="late"``: what memory instructions do happens as late as the
-    waits in ``code`` allow (all of it by the end), or earlier where ``seed`` says. ``checks``: as of a Device; init,
-    wait and hazard find something here (bounds are always checked, one wave neither races nor waits for another):
-    registers, vcc, scc and m0 that ``state`` names are defined, others are not; exec and LDS always are. Raises
-    SimulatorFault for an instruction that cannot run, for 2**26 instructions without an end, and for the first thing
-    that a check finds (its report has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a
-    check, a chip or a wave size that does not exist, code that is no whole number of dwords and a malformed state."""
+    ``state`` (keys that are not listed here are ignored): ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks),
+    ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number: hex}; a vector register has 8 digits a lane, lane 0 first;
+    "a0", ... are accumulation registers), ``lds`` (hex bytes), ``mode`` ({field: value}). In a wave of 32 lanes
+    vcc_hi is s107, an ordinary register, and ``exec`` of the result has 16 digits where exec_hi is not 0. The
+    result has the same keys; ``s`` and ``v`` hold all registers given and all that changed, ``mode`` the fields
+    given and those that are not as usual (None: neither). mfma="hw": matrix and dot instructions sum as the chip
+    does. ``delivery="late"``: what memory instructions do happens as late as the waits in ``code`` allow (all of it
+    by the end), or earlier where ``seed`` says. ``checks``: as of a Device; init, wait and hazard find something
+    here (bounds are always checked, one wave neither races nor waits for another): registers, vcc, scc and m0 that
+    ``state`` names are defined, others are not; exec and LDS always are. Raises SimulatorFault for an instruction
+    that cannot run, for 2**26 instructions without an end, and for the first thing that a check finds (its report
+    has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a check, a chip or a wave size
+    that does not exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
     mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
@@ -97,6 +98,8 @@ def execute(
         raise ValueError(f"unknown architecture {arch!r}")
     if wave == 32 and "gfx9" in arch:
         raise ValueError(f"waves of {arch} have 64 lanes")
+    if isinstance(code, int):
+        raise TypeError(f"code must be bytes, not {code!r}")
     code = bytes(code)
     if len(code) % 4:
         raise ValueError(f"code of {len(code)} bytes is no whole number of dwords")
@@ -122,6 +125,8 @@ def execute(
         st.s_given[i // 64] |= 1 << i % 64
     for num, value in state.get("v", {}).items():
         row = st.v[_vgpr(num)]
+        if not isinstance(value, str):
+            raise TypeError(f"v{num}: hex digits, 8 a lane, not {value!r}")
         if len(value) % 8 or len(value) > 8 * wave:
             raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)}")
         for lane in range(len(value) // 8):
@@ -174,14 +179,15 @@ def execute(
         "lds": bytes(buf)[: len(lds)].hex(),
         "mode": _mode_after(st.mode, state.get("mode")),
     }
+    scalars = {_sgpr(n) for n in state.get("s", {})}
     for i in range(128):
-        if i in _NAMED and not (i == 107 and wave == 32 and "107" in state.get("s", {})):
+        if i in _NAMED and not (i == 107 and wave == 32 and i in scalars):
             continue
-        if str(i) in state.get("s", {}) or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
+        if i in scalars or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
             out["s"][str(i)] = f"{st.s[i]:08x}"
-    given = {_vgpr(n) for n in state.get("v", {})}
+    vectors = {_vgpr(n) for n in state.get("v", {})}
     for i in range(512):
-        if i in given or before_v[256 * i : 256 * i + 256] != after_v[256 * i : 256 * i + 256]:
+        if i in vectors or before_v[256 * i : 256 * i + 256] != after_v[256 * i : 256 * i + 256]:
             key = str(i) if i < 256 else f"a{i - 256}"
             out["v"][key] = "".join(f"{st.v[i][lane]:08x}" for lane in range(wave))
     return out
@@ -189,7 +195,7 @@ def execute(
 
 def _check_mask(checks: str | Sequence[str]) -> int:
     """Bits of the checks that find something in bare instructions; ValueError for one that does not exist."""
-    mask = nat.check_mask(checks if isinstance(checks, str) else list(checks))
+    mask = nat.check_mask(_checks(checks))
     return mask & nat.check_mask(_CHECKS)
 
 

@@ -6,6 +6,7 @@ import ctypes as C
 import functools
 import os
 from pathlib import Path
+from typing import Any
 
 WIDTHS = (1, 2, 4, 8, 12, 16)
 """Bytes that one lane moves in one instruction: the columns of the by-width statistics."""
@@ -130,7 +131,7 @@ class Fault(C.Structure):
 
 
 _P, _U32, _U64, _STR, _SIZE = C.c_void_p, C.c_uint32, C.c_uint64, C.c_char_p, C.c_size_t
-_FUNCTIONS: dict[str, tuple] = {
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tlsim_checks_available": (_U32,),
     "tlsim_check_name": (_STR, _U32),
     "tlsim_arch_available": (C.c_bool, _STR),
@@ -203,7 +204,7 @@ def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
     "all" means every check that is implemented. Raises ``ValueError`` for a name that does not exist or whose check is
     not implemented, naming those there are."""
     lib = library()
-    available = lib.tlsim_checks_available()
+    available: int = lib.tlsim_checks_available()
     names: dict[str, int] = {}
     for i in range(32):
         raw = lib.tlsim_check_name(i)

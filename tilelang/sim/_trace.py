@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes as C
+import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,8 +174,12 @@ class Recorder:
         if isinstance(trace, (str, os.PathLike)):
             trace = TraceOptions(path=trace)
         elif not isinstance(trace, TraceOptions):
-            trace = TraceOptions(workgroups=trace)
+            if isinstance(trace, (bytes, bytearray)) or not isinstance(trace, Iterable):
+                raise TypeError(f"trace must be a path, workgroups or TraceOptions, not {trace!r}")
+            trace = TraceOptions(workgroups=list(trace))
         self.options = trace
+        if trace.path is not None and not os.path.isdir(folder := os.path.dirname(trace.path) or "."):
+            raise FileNotFoundError(errno.ENOENT, f"trace: there is no folder {os.fspath(folder)}", trace.path)
         x, y, z = grid
         linear = []
         for g in trace.workgroups if trace.workgroups is not None else ():
@@ -194,7 +199,7 @@ class Recorder:
         fn = lib.tlsim_launch_traced
         fn.restype = C.c_int32
         fn.argtypes = [*lib.tlsim_launch.argtypes, C.POINTER(_Options), C.POINTER(C.c_void_p), C.POINTER(C.c_uint64)]
-        return fn(*args, C.byref(self._raw), C.byref(self._file), C.byref(self._size))
+        return int(fn(*args, C.byref(self._raw), C.byref(self._file), C.byref(self._size)))
 
     def result(self) -> Trace | None:
         """The record (written to the path asked for); None when there is none."""

@@ -91,7 +91,8 @@ def fill(kind: str, shape: tuple[int, ...], name: str) -> np.ndarray | None:
 
 def bits_of(name: str) -> np.dtype | None:
     """The integers as which values of a dtype that NumPy does not know are saved."""
-    return np.dtype(f"u{np.dtype(DTYPES[name]).itemsize}") if name == "bf16" or name.startswith("f8") else None
+    bits: np.dtype[Any] = np.dtype(f"u{np.dtype(DTYPES[name]).itemsize}")
+    return bits if name == "bf16" or name.startswith("f8") else None
 
 
 def load(path: str) -> np.ndarray:
