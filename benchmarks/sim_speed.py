@@ -10,7 +10,8 @@ instructions alone counted; partial: half of EXEC. scaling_x: time of 1 thread o
 of fused multiply-adds in C. instructions: executed ones; expected: static counts between the labels of the assembly
 times trips worked out from its constants. memory: growth of private dirty memory (smaps_rollup, sampled every 2 ms
 during launches in a process of its own) on a 512 MiB buffer, less the buffer; shadow: the part that the checks add, for
-each byte touched.
+each byte touched. The buffer was filled by the host. dword-in-3 and the like: a lane has one element of as many, read
+and written; random-dwords: 1 % of the dwords, the lanes of a wave far from each other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from codegen import data
@@ -383,7 +384,54 @@ spin:
   s_cmp_lg_u32 s3, {groups}
   s_cbranch_scc1 spin
 """
+PATTERN = """
+  s_load_dwordx2 s[4:5], s[0:1], 0x0
+  s_mul_i32 s6, s2, {group}
+  s_movk_i32 s9, {turns}
+  s_mov_b32 s7, {apart}
+  v_add_u32 v0, s6, v0
+  s_waitcnt lgkmcnt(0)
+loop:
+  v_mul_lo_u32 v1, v0, s7
+  v_and_b32 v1, {inside}, v1
+  global_load_{load} v4, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v4, 1, v4
+  global_store_{store} v1, v4, s[4:5]
+  v_add_u32 v0, 256, v0
+  s_sub_u32 s9, s9, 1
+  s_cmp_lg_u32 s9, 0
+  s_cbranch_scc1 loop
+"""
 MIB = 1 << 20
+SIZE = 512 * MIB
+TURNS = 16
+
+
+class Pattern(NamedTuple):
+    """Element i of `bytes` lies at i * apart, modulo SIZE."""
+
+    bytes: int
+    apart: int
+    part: float = 1.0  # of the elements there could be
+
+    def groups(self) -> int:
+        """Workgroups of 256 lanes with TURNS elements each."""
+        step = self.apart if self.part == 1 else self.bytes
+        return int(SIZE / step * self.part) // (256 * TURNS)
+
+    def touched(self) -> int:
+        return self.groups() * 256 * TURNS * self.bytes
+
+
+PATTERNS = {
+    **{f"dword-in-{k}": Pattern(4, 4 * k) for k in (2, 3, 8, 16, 33, 1024)},
+    "random-dwords": Pattern(4, 4 * 0x9E3779B1 & 0xFFFFFFFF, 0.01),  # an odd multiple: no dword twice
+    "half-in-2": Pattern(2, 4),
+    "half-in-33": Pattern(2, 66),
+    "byte-in-4": Pattern(1, 4),
+    "byte-in-64": Pattern(1, 64),
+}
 
 
 def private_dirty() -> int:
@@ -413,13 +461,16 @@ def memory_case(what: str, checks: str, threads: int) -> int:
     """Growth in bytes over a process that has loaded the simulator's library only, less the buffer."""
     import simlib
 
-    size = 512 * MIB
+    size = SIZE
     width, shift, group, step, turns, grid, block, lds = "dwordx4", 4, 4096 * 32, 4096, 32, size // (4096 * 32), 256, 0
-    if what == "strided":  # a dword in three
-        width, shift, group, step, turns, grid = "dword", 0, 3072 * 32, 3072, 32, size // (3072 * 32)
     body = IN_PLACE.format(width=width, shift=shift, group=group, step=step, turns=turns)
-    if width == "dword":
-        body = body.replace("v[4:7]", "v4").replace("v_lshlrev_b32 v1, 0, v0", "v_mul_u32_u24 v1, 12, v0")
+    if what in PATTERNS:
+        p = PATTERNS[what]
+        load, store = {4: ("dword", "dword"), 2: ("ushort", "short"), 1: ("ubyte", "byte")}[p.bytes]
+        grid = p.groups()
+        body = PATTERN.format(
+            group=256 * TURNS, turns=TURNS, apart=p.apart, inside=SIZE - p.bytes, load=load, store=store
+        )
     if what == "resident":
         size, grid, block, lds, body = 4096, 304, 64, 65536, RESIDENT.format(groups=304)
     elif what == "touched":  # a sixteenth of the buffer
@@ -436,7 +487,8 @@ def memory_case(what: str, checks: str, threads: int) -> int:
 
 def memory_rows(args: Any) -> list[dict[str, Any]]:
     rows, grown = [], {}
-    touched = {"dense": 512 * MIB, "touched": 32 * MIB, "strided": 512 * MIB // 3, "resident": 304 * 65536}
+    touched = {"dense": SIZE, "touched": SIZE // 16, "resident": 304 * 65536}
+    touched |= {what: p.touched() for what, p in PATTERNS.items()}
     for what in touched:
         for checks in ("none", "all"):
             cmd = [sys.executable, __file__, "--memory-case", what, checks, "--threads", str(args.threads)]

@@ -41,6 +41,8 @@ all_defined(const VmLanes *v, uint32_t n)
         return true;
     if (v->partial)
         return false;
+    if (v->hi - v->lo < 64 * SIM_WHOLE && sim_is_whole(x, v->lo, v->hi - v->lo))
+        return true;
     for (uint64_t m = v->ok; m; m &= m - 1)
         bad |= sim_undef_mask(x, v->va[__builtin_ctzll(m)], n);
     return !bad;

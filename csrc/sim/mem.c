@@ -584,6 +584,7 @@ owned_free(Owned *o)
     if (o->map)
         munmap(o->map, o->map_size);
     free(o->x.init);
+    free(o->x.whole);
     free(o);
 }
 
@@ -669,7 +670,7 @@ sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const 
     if (!defined) {
         if (size <= FILL_LIMIT)
             sim_dm_fill8(sim_dm_at(p), 0xcd, size);
-        if (m->init_shadow && !(o->x.init = calloc(size / 64 + 1, sizeof *o->x.init))) {
+        if (m->init_shadow && !sim_defined_new(&o->x)) {
             owned_free(o);
             return NULL;
         }

@@ -53,9 +53,11 @@ typedef struct SimExtent {
     uint8_t kind, flags;
     uint32_t nviews; /* 0 when SIM_EXT_DENSE */
     const SimView *views;
-    /* One bit a byte (bit (addr - base) & 63 of word (addr - base) >> 6): set = defined. NULL: all defined,
-     * or the device keeps no init shadow. Threads share words: relaxed atomic accesses only. */
+    /* One bit a byte (bit (addr - base) & 63 of word (addr - base) >> 6): set = defined; whole: one byte for
+     * each SIM_WHOLE of them, 1 = all are, whatever their bits say. NULL: all defined, or the device keeps no
+     * init shadow. Threads share words: atomic accesses only. */
     uint64_t *init;
+    uint8_t *whole;
     const char *name; /* as given at registration or NULL */
 } SimExtent;
 
@@ -104,17 +106,40 @@ void sim_mem_describe(SimMemPort *p, uint64_t addr, uint32_t n, TlText *out);
 
 /* ---- definedness ---- */
 
+enum { SIM_WHOLE_SHIFT = 12, SIM_WHOLE = 1 << SIM_WHOLE_SHIFT };
+
+/* Is all of [addr, addr + n), n >= 1, in stretches that are defined as a whole? Then the map need not be
+ * asked. */
+static inline bool
+sim_is_whole(const SimExtent *x, uint64_t addr, uint64_t n)
+{
+    uint64_t i = (addr - x->base) >> SIM_WHOLE_SHIFT, end = (addr - x->base + n - 1) >> SIM_WHOLE_SHIFT;
+    while (i < end && __atomic_load_n(&x->whole[i], __ATOMIC_ACQUIRE))
+        i++;
+    return i == end && __atomic_load_n(&x->whole[i], __ATOMIC_ACQUIRE);
+}
+
 /* Bit i set: byte addr + i is undefined. n <= 32; the access must lie in the hull. */
 static inline uint32_t
 sim_undef_mask(const SimExtent *x, uint64_t addr, uint32_t n)
 {
-    if (!x->init)
+    if (!n || !x->init || sim_is_whole(x, addr, n))
         return 0;
     uint64_t off = addr - x->base, w = __atomic_load_n(x->init + (off >> 6), __ATOMIC_RELAXED) >> (off & 63);
     if ((off & 63) + n > 64)
         w |= __atomic_load_n(x->init + (off >> 6) + 1, __ATOMIC_RELAXED) << (64 - (off & 63));
-    return (uint32_t)(~w & ((UINT64_C(1) << n) - 1));
+    uint64_t undef = ~w & ((UINT64_C(1) << n) - 1), left = SIM_WHOLE - (off & (SIM_WHOLE - 1));
+    if (left < n) { /* two stretches */
+        uint64_t first = (UINT64_C(1) << left) - 1;
+        if (__atomic_load_n(&x->whole[off >> SIM_WHOLE_SHIFT], __ATOMIC_ACQUIRE))
+            undef &= ~first;
+        if (__atomic_load_n(&x->whole[(off >> SIM_WHOLE_SHIFT) + 1], __ATOMIC_ACQUIRE))
+            undef &= first;
+    }
+    return (uint32_t)undef;
 }
+
+bool sim_defined_new(SimExtent *x); /* a map of x->size undefined bytes; false: out of memory */
 
 /* Marks bytes defined; atomic where a map byte is shared with a neighbour. */
 void sim_mark_defined(const SimExtent *x, uint64_t addr, uint64_t n);
@@ -167,7 +192,7 @@ uint64_t sim_mem_bytes(SimMem *m);         /* bytes of SIM_EXT_MALLOC alive */
  * mark that there were more; a write that only an earlier one of them races with is found unless the writer
  * has acquired something. */
 typedef struct SimRace SimRace; /* one a launch */
-enum { SIM_RACE_CACHE = 16 };
+enum { SIM_RACE_CACHE = 16, SIM_RACE_REGIONS = 4 };
 typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its start but for the first two */
     uint32_t workgroup, wave;  /* linear workgroup number, wave in it (< 0xffff) */
     uint32_t interval, waited; /* barriers arrived at, barriers passed */
@@ -177,6 +202,8 @@ typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its star
     struct SimKnown *known;    /* what was acquired from other workgroups; freed by sim_race_wave_end */
     uint64_t page_key[SIM_RACE_CACHE];
     void *page[SIM_RACE_CACHE];
+    uint64_t region_key[SIM_RACE_REGIONS];
+    void *region[SIM_RACE_REGIONS];
     /* Where waves of a workgroup do not share a cache a barrier orders only what was complete when its wave
      * arrived (bound: by parity of the barrier), for reads only after an invalidation. seen: nwaves bounds of
      * intervals for reads, then nwaves for writes; NULL: a barrier orders everything. */

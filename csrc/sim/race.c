@@ -1,10 +1,11 @@
 /* race.c - happens-before races on global memory (contract in mem.h).
  *
  * Each access is stamped with an epoch: (workgroup, wave, barrier interval, releases so far), interned to 30
- * bits, and with its instruction, interned to 15 bits. A shadow page covers 4 KiB. It keeps the last write
- * and the last read of each block of 16 dwords; where an access covers only a part of a block, of each dword
- * (6 bytes), and of which bytes of it where it does not cover the dword. Where waves touch different bytes of
- * one dword the dword moves to an overflow table with records for each byte.
+ * bits, and with its instruction, interned to 15 bits. Memory of which little is touched is in race_sparse.c;
+ * once half of the blocks of a page of 4 KiB were covered as a whole, the page moves here. It keeps the last
+ * write and the last read of each block of 16 dwords; where an access covers only a part of a block, of each
+ * dword of it (6 bytes), and of which bytes of it where it does not cover the dword. Where waves touch
+ * different bytes of one dword the dword moves to an overflow table with records for each byte.
  *
  * Lanes that follow each other in memory are taken as one run, and a run whose records are all the same (one
  * instruction of one wave made them) is judged and entered at once. Pages are found by hash without a lock,
@@ -12,7 +13,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <sched.h>
 #include <stdlib.h>
 
 #include "sim/race_int.h"
@@ -25,22 +25,30 @@ sim_race_new(void)
         return NULL;
     r->nepochs = 1;
     r->npcs = 1;
+    r->npairs = 1;
     r->pages = calloc(PAGE_BUCKETS, sizeof *r->pages);
     r->pc_slot = malloc(sizeof *r->pc_slot * PC_UNKNOWN);
-    if (!r->pages || !r->pc_slot || pthread_mutex_init(&r->lock, NULL)) {
-        free(r->pages);
-        free(r->pc_slot);
-        free(r);
-        return NULL;
-    }
-    if (pthread_mutex_init(&r->bytes_lock, NULL)) {
-        pthread_mutex_destroy(&r->lock);
-        free(r->pages);
-        free(r->pc_slot);
-        free(r);
-        return NULL;
-    }
-    return r;
+    pthread_mutex_t *lock[] = {&r->lock, &r->bytes_lock, &r->pair_lock};
+    uint32_t n = 0;
+    while (n < TL_COUNT(lock) && !pthread_mutex_init(lock[n], NULL))
+        n++;
+    if (r->pages && r->pc_slot && n == TL_COUNT(lock))
+        return r;
+    while (n)
+        pthread_mutex_destroy(lock[--n]);
+    free(r->pages);
+    free(r->pc_slot);
+    free(r);
+    return NULL;
+}
+
+static void
+page_free(Page *p)
+{
+    free(p->wr.split);
+    free(p->rd.split);
+    free(p->mask);
+    free(p);
 }
 
 void
@@ -51,10 +59,7 @@ sim_race_free(SimRace *r)
     for (uint32_t i = 0; i < PAGE_BUCKETS; i++) {
         for (Page *p = atomic_load_explicit(&r->pages[i], memory_order_relaxed), *next; p; p = next) {
             next = p->next;
-            free(p->wr.dw);
-            free(p->rd.dw);
-            free(p->mask);
-            free(p);
+            page_free(p);
         }
     }
     for (uint32_t i = 1; i < r->nepochs; i++)
@@ -75,10 +80,12 @@ sim_race_free(SimRace *r)
             free(b);
         }
     }
+    sim_regions_free_(r);
     free(r->pages);
     free(r->pc_slot);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->bytes_lock);
+    pthread_mutex_destroy(&r->pair_lock);
     free(r);
 }
 
@@ -90,118 +97,12 @@ sim_race_out_of_memory(const SimRace *r)
 
 /* ---- one dword or byte ---- */
 
-typedef struct Access {
-    SimRace *r;
-    SimRaceWave *w;
-    uint32_t epoch, bytes;
-    uint16_t pc;
-    SimAccess kind;
-    SimRaceHit *hit;
-    bool found;
-    uint32_t memo_epoch[2]; /* neighbouring dwords mostly have the same last party */
-    bool memo_before[2];
-} Access;
-
-enum { OF_WRITE, OF_READ };
-
-static inline bool
-ordered(Access *a, uint32_t epoch, uint32_t of)
-{
-    if (epoch != a->memo_epoch[of]) {
-        a->memo_epoch[of] = epoch;
-        a->memo_before[of] = before(a->r, epoch, a->w, a->kind);
-    }
-    return a->memo_before[of];
-}
-
-static void
-found(Access *a, const Rec *rec, SimAccess other, bool known_party, uint64_t addr, uint32_t lane)
-{
-    if (a->found)
-        return;
-    a->found = true;
-    const Epoch *e = epoch_of(a->r, rec->epoch);
-    *a->hit = (SimRaceHit){.addr = addr,
-                           .lane = lane,
-                           .workgroup = known_party ? e->group : UINT32_MAX,
-                           .wave = known_party ? e->wave : UINT32_MAX,
-                           .pc_slot = rec->pc < PC_UNKNOWN ? a->r->pc_slot[rec->pc] : UINT32_MAX,
-                           .other = other,
-                           .behind_barrier = e->group == a->w->workgroup && e->interval < a->w->waited};
-}
-
-static bool
-is_read(SimAccess k)
-{
-    return k == SIM_ACC_READ || k == SIM_ACC_ATOMIC_READ;
-}
-
-static bool
-is_atomic(SimAccess k)
-{
-    return k == SIM_ACC_ATOMIC || k == SIM_ACC_ATOMIC_READ || k == SIM_ACC_MAYBE;
-}
-
-/* Both atomic; two stores that may be atomic are taken for plain ones. */
-static bool
-both_atomic(SimAccess k, const Rec *wr)
-{
-    return is_atomic(k) && wr->atomic && !(k == SIM_ACC_MAYBE && wr->multi_wave);
-}
-
-/* Races of this access with the records of a cell, whose masks overlap `mask`. */
 static void
 judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
 {
-    bool atomic = is_atomic(a->kind);
-    if (c->wr.epoch && c->wr.mask & mask && !both_atomic(a->kind, &c->wr) &&
-        !ordered(a, c->wr.epoch, OF_WRITE))
-        found(a, &c->wr, c->wr.atomic && !c->wr.multi_wave ? SIM_ACC_ATOMIC : SIM_ACC_WRITE, true, addr,
-              lane);
-    if (is_read(a->kind) || !c->rd.epoch || !(c->rd.mask & mask) || (atomic && c->rd.atomic))
-        return;
-    SimAccess other = c->rd.atomic ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ;
-    if (!ordered(a, c->rd.epoch, OF_READ)) {
-        found(a, &c->rd, other, true, addr, lane);
-        return;
-    }
-    if (a->w->known) /* the other readers may be among what it acquired */
-        return;
-    const Epoch *e = epoch_of(a->r, c->rd.epoch);
-    if (c->rd.multi_group || (c->rd.multi_wave && e->group == a->w->workgroup && e->interval >= a->w->waited))
-        found(a, &c->rd, other, false, addr, lane);
-}
-
-/* Puts the access into the cell as its newest record. */
-static void
-enter(Access *a, Cell *c, uint32_t mask)
-{
-    bool read = is_read(a->kind), atomic = is_atomic(a->kind);
-    Rec *rec = read ? &c->rd : &c->wr;
-    if (rec->epoch == a->epoch) {
-        rec->mask |= mask & 15;
-        rec->pc = a->pc;
-        rec->atomic &= atomic;
-        if (!read)
-            rec->multi_wave |= a->kind == SIM_ACC_MAYBE;
-        return;
-    }
-    Rec n = {.epoch = a->epoch, .pc = a->pc, .mask = mask & 15, .atomic = atomic};
-    if (read && rec->epoch && !ordered(a, rec->epoch, OF_READ)) {
-        const Epoch *e = epoch_of(a->r, rec->epoch);
-        n.multi_group = rec->multi_group || e->group != a->w->workgroup;
-        n.multi_wave = e->group == a->w->workgroup;
-        n.atomic &= rec->atomic;
-    } else if (read && rec->epoch) {
-        /* the same wave again (other releases) or after a barrier: readers of other groups stay unordered */
-        n.multi_group = rec->multi_group;
-        const Epoch *e = epoch_of(a->r, rec->epoch);
-        n.multi_wave = rec->multi_wave && e->interval >= a->w->waited;
-    }
-    n.moved = rec->moved;
-    if (!read)
-        n.multi_wave = a->kind == SIM_ACC_MAYBE;
-    *rec = n;
+    Verdict v = sim_race_judge_(a, c, mask);
+    if (v.races)
+        sim_race_found_(a, &v, addr, lane);
 }
 
 /* Can one record say it all? */
@@ -259,7 +160,7 @@ touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
     if (!c->wr.moved) {
         judge(a, c, mask, addr, lane);
         if (fits(a, rec, mask) || (mask == 15 && !is_read(a->kind))) {
-            enter(a, c, mask);
+            sim_race_enter_(a, c, mask);
             return;
         }
     }
@@ -275,7 +176,7 @@ touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
             continue;
         if (!judged)
             judge(a, &b->b[i], 1, (addr & ~UINT64_C(3)) + i, lane);
-        enter(a, &b->b[i], 1);
+        sim_race_enter_(a, &b->b[i], 1);
     }
 }
 
@@ -285,28 +186,36 @@ static inline uint32_t
 epoch_at(const Side *s, uint32_t i)
 {
     uint32_t e = s->block[i / BLOCK_DWORDS].epoch;
-    return e == EP_SPLIT ? s->dw->epoch[i] : e;
+    return e == EP_SPLIT ? s->split[s->block[i / BLOCK_DWORDS].split - 1].epoch[i % BLOCK_DWORDS] : e;
 }
 
 static inline uint32_t
 pc_at(const Side *s, uint32_t i)
 {
     uint32_t b = i / BLOCK_DWORDS;
-    return s->block[b].epoch == EP_SPLIT ? s->dw->pc[i] : s->block[b].pc;
+    return s->block[b].epoch == EP_SPLIT ? s->split[s->block[b].split - 1].pc[i % BLOCK_DWORDS]
+                                         : s->block[b].pc;
 }
 
 static bool
 split(Side *s, uint32_t b)
 {
-    uint32_t epoch = s->block[b].epoch;
-    uint16_t pc = s->block[b].pc;
-    if (epoch == EP_SPLIT)
+    if (s->block[b].epoch == EP_SPLIT)
         return true;
-    if (!s->dw && !(s->dw = malloc(sizeof *s->dw)))
-        return false;
-    for (uint32_t i = b * BLOCK_DWORDS; i < (b + 1) * BLOCK_DWORDS; i++) {
-        s->dw->epoch[i] = epoch;
-        s->dw->pc[i] = pc;
+    if (!s->block[b].split) {
+        if (s->nsplit == s->cap) {
+            Split *more = realloc(s->split, (s->cap + 8) * sizeof *more);
+            if (!more)
+                return false;
+            s->split = more;
+            s->cap += 8;
+        }
+        s->block[b].split = (uint16_t)++s->nsplit;
+    }
+    Split *d = &s->split[s->block[b].split - 1];
+    for (uint32_t i = 0; i < BLOCK_DWORDS; i++) {
+        d->epoch[i] = s->block[b].epoch;
+        d->pc[i] = s->block[b].pc;
     }
     s->block[b].epoch = EP_SPLIT;
     return true;
@@ -328,9 +237,10 @@ fill(Side *s, uint32_t i, uint32_t n, uint32_t epoch, uint16_t pc)
         }
         if (!split(s, b))
             return false;
+        Split *d = &s->split[s->block[b].split - 1];
         for (; i < k; i++) {
-            s->dw->epoch[i] = epoch;
-            s->dw->pc[i] = pc;
+            d->epoch[i % BLOCK_DWORDS] = epoch;
+            d->pc[i % BLOCK_DWORDS] = pc;
         }
     }
     return true;
@@ -341,29 +251,18 @@ cell_get(const Page *p, uint32_t i)
 {
     Cell c = {{0}, {0}};
     uint32_t m = p->mask ? p->mask[i] : 255, we = epoch_at(&p->wr, i), re = epoch_at(&p->rd, i);
-    if (we) {
-        c.wr.moved = we == EP_MOVED;
-        c.wr.epoch = c.wr.moved ? 0 : we & EP_ID;
-        c.wr.multi_wave = !c.wr.moved && (we & EP_WAVES);
-        c.wr.pc = pc_at(&p->wr, i) & PC_UNKNOWN;
-        c.wr.atomic = pc_at(&p->wr, i) >> 15;
+    if (we == EP_MOVED) {
+        c.wr.moved = 1;
+        c.wr.mask = m & 15;
+    } else if (we) {
+        c.wr = sim_race_rec_(we, (uint16_t)pc_at(&p->wr, i), true);
         c.wr.mask = m & 15;
     }
     if (re) {
-        c.rd.epoch = re & EP_ID;
-        c.rd.multi_wave = (re & EP_WAVES) != 0;
-        c.rd.multi_group = (re & EP_GROUPS) != 0;
-        c.rd.pc = pc_at(&p->rd, i) & PC_UNKNOWN;
-        c.rd.atomic = pc_at(&p->rd, i) >> 15;
+        c.rd = sim_race_rec_(re, (uint16_t)pc_at(&p->rd, i), false);
         c.rd.mask = m >> 4 & 15;
     }
     return c;
-}
-
-static uint16_t
-pc_bits(const Rec *r)
-{
-    return (uint16_t)(r->pc | (r->atomic ? PC_ATOMIC : 0));
 }
 
 /* false: out of memory */
@@ -505,53 +404,193 @@ touch_run(Access *a, Page *p, uint64_t lo, uint64_t hi, const Run *run)
         touch_one(a, p, (1u << (hi - lo)) - 1, lo, run);
 }
 
-static Page *
-page_in(Page *p, uint64_t key)
+static _Atomic(Page *) *
+page_slot(SimRace *r, uint64_t key)
 {
+    return &r->pages[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (PAGE_BUCKETS - 1)];
+}
+
+static Page *
+page_of(SimRace *r, uint64_t key)
+{
+    Page *p = atomic_load_explicit(page_slot(r, key), memory_order_acquire);
     while (p && p->key != key)
         p = p->next;
     return p;
 }
 
-static Page *
-page_of(SimRace *r, SimRaceWave *w, uint64_t key)
+/* ---- from a region to a page ---- */
+
+/* A dword some of whose bytes are in entries of their own. */
+static bool
+put_bytes(SimRace *r, Page *p, uint32_t i, const Entry *e, uint32_t n)
 {
-    uint32_t slot = key & (SIM_RACE_CACHE - 1);
-    if (w->page[slot] && w->page_key[slot] == key)
-        return w->page[slot];
-    _Atomic(Page *) *head = &r->pages[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (PAGE_BUCKETS - 1)];
-    Page *p = page_in(atomic_load_explicit(head, memory_order_acquire), key);
-    if (!p) {
-        pthread_mutex_lock(&r->lock);
-        Page *first = atomic_load_explicit(head, memory_order_relaxed);
-        p = page_in(first, key);
-        if (!p && (p = calloc(1, sizeof *p))) {
-            atomic_flag_clear(&p->lock);
-            p->key = key;
-            p->next = first;
-            atomic_store_explicit(head, p, memory_order_release);
+    uint32_t d = i % BLOCK_DWORDS;
+    const Cell none = {{0}, {0}};
+    Bytes *b = bytes_of(r, (p->key << (PAGE_BITS - 2)) + i, &none);
+    if (!b)
+        return false;
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t m = e[k].dwords >> d & 1 ? e[k].at & 15u : 0; m; m &= m - 1)
+            b->b[__builtin_ctz(m)] = cell_of(r, e[k].pair, 1);
+    const Cell moved = {{.moved = 1}, {0}};
+    return cell_put(p, i, &moved);
+}
+
+static bool
+put_dword(SimRace *r, Page *p, uint32_t i, const Entry *e, uint32_t n)
+{
+    const Entry *one = NULL;
+    uint32_t d = i % BLOCK_DWORDS, have = 0;
+    for (uint32_t k = 0; k < n; k++)
+        if (e[k].dwords >> d & 1) {
+            one = &e[k];
+            have++;
         }
-        pthread_mutex_unlock(&r->lock);
+    if (have > 1)
+        return put_bytes(r, p, i, e, n);
+    if (!have)
+        return true;
+    Cell c = cell_of(r, one->pair, one->at);
+    return cell_put(p, i, &c);
+}
+
+static bool
+put_block(SimRace *r, Page *p, uint32_t b, const Entry *e, uint32_t n)
+{
+    if (n == 1 && e->dwords == WHOLE_BLOCK && (e->at & 15) == 15) {
+        const Pair *q = pair_at(r, e->pair);
+        p->wr.block[b].epoch = q->wr;
+        p->wr.block[b].pc = q->wr_pc;
+        p->rd.block[b].epoch = q->rd;
+        p->rd.block[b].pc = q->rd_pc;
+        return true;
     }
+    bool ok = true;
+    for (uint32_t d = 0; d < BLOCK_DWORDS && ok; d++)
+        ok = put_dword(r, p, b * BLOCK_DWORDS + d, e, n);
+    return ok;
+}
+
+/* The region's page becomes a Page when half of its blocks are covered as a whole: then the other half may be
+ * touched as it likes, the page stays below 4 bytes a byte; or, as most pages will be covered then, when a
+ * quarter are and no other block is touched. */
+static void
+promote(SimRace *r, Region *g, uint32_t page)
+{
+    uint32_t per = 65536 / REGION_PAGES, first = page * per, whole = 0;
+    List *l = list_of(g, first);
+    uint32_t lo = sim_list_at_(l, first), hi = lo + PAGE_BLOCKS / 4;
+    if (hi > l->n || l->e[hi - 1].at >= first + per)
+        return;
+    for (hi = lo; hi < l->n && l->e[hi].at < first + per; hi++)
+        whole += l->e[hi].dwords == WHOLE_BLOCK && (l->e[hi].at & 15) == 15;
+    if (whole < PAGE_BLOCKS / 4 || (whole < PAGE_BLOCKS / 2 && whole < hi - lo))
+        return;
+    Page *p = calloc(1, sizeof *p);
+    bool ok = p != NULL;
     if (p) {
-        w->page[slot] = p;
-        w->page_key[slot] = key;
+        atomic_flag_clear(&p->lock);
+        p->key = g->key << (REGION_BITS - PAGE_BITS) | page;
     }
-    return p;
+    for (uint32_t i = lo, end; i < hi && ok; i = end) {
+        for (end = i; end < hi && l->e[end].at >> 4 == l->e[i].at >> 4;)
+            end++;
+        ok = put_block(r, p, (l->e[i].at >> 4) % PAGE_BLOCKS, l->e + i, end - i);
+    }
+    if (!ok) {
+        if (p)
+            page_free(p);
+        atomic_store(&r->oom, true);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    _Atomic(Page *) *head = page_slot(r, p->key);
+    p->next = atomic_load_explicit(head, memory_order_relaxed);
+    atomic_store_explicit(head, p, memory_order_release);
+    pthread_mutex_unlock(&r->lock);
+    memmove(l->e + lo, l->e + hi, (l->n - hi) * sizeof *l->e);
+    l->n -= hi - lo;
+    atomic_fetch_or_explicit(&g->dense, UINT64_C(1) << page, memory_order_release);
+}
+
+/* ---- an access ---- */
+
+/* What was put off for the page of the region in use. */
+static void
+settle(Access *a)
+{
+    sim_region_flush_(a);
+    if (a->whole)
+        promote(a->r, a->region, a->region_page);
+    a->whole = false;
 }
 
 static void
-page_lock(Page *p)
+let_go(Access *a)
 {
-    for (uint32_t n = 0; atomic_flag_test_and_set_explicit(&p->lock, memory_order_acquire); n++)
-        if (n > 64)
-            sched_yield();
+    if (a->page)
+        spin_unlock(&a->page->lock);
+    if (a->region) {
+        settle(a);
+        spin_unlock(&a->region->lock);
+    }
+    a->page = NULL;
+    a->region = NULL;
+}
+
+static bool
+is_dense(const Region *g, uint32_t page)
+{
+    return atomic_load_explicit(&g->dense, memory_order_acquire) >> page & 1;
 }
 
 static void
-page_unlock(Page *p)
+hold_page(Access *a, Page *p)
 {
-    atomic_flag_clear_explicit(&p->lock, memory_order_release);
+    spin_lock(&p->lock);
+    a->page = p;
+}
+
+/* Locks the page, or the region, that keeps addr; false: out of memory. */
+static bool
+hold(Access *a, uint64_t addr)
+{
+    uint64_t key = addr >> PAGE_BITS;
+    uint32_t slot = key & (SIM_RACE_CACHE - 1), page = key % REGION_PAGES;
+    if (a->page && a->page->key == key)
+        return true;
+    if (a->region && a->region->key == addr >> REGION_BITS) {
+        if (page == a->region_page && !a->whole)
+            return true;
+        settle(a);
+        a->region_page = page;
+        if (!is_dense(a->region, page))
+            return true;
+    }
+    let_go(a);
+    if (a->w->page[slot] && a->w->page_key[slot] == key) {
+        hold_page(a, a->w->page[slot]);
+        return true;
+    }
+    Region *g = sim_region_of_(a->r, a->w, addr);
+    if (!g)
+        return false;
+    if (!is_dense(g, page)) {
+        spin_lock(&g->lock);
+        a->region = g;
+        a->region_page = page;
+        if (!is_dense(g, page))
+            return true;
+        let_go(a);
+    }
+    Page *p = page_of(a->r, key);
+    if (!p)
+        return false;
+    a->w->page[slot] = p;
+    a->w->page_key[slot] = key;
+    hold_page(a, p);
+    return true;
 }
 
 bool
@@ -559,8 +598,7 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
                 SimAccess kind, uint32_t pc_slot, SimRaceHit *hit)
 {
     w->nreplaced = 0;
-    Access a = {.r = r, .w = w, .bytes = bytes, .kind = kind, .hit = hit};
-    Page *page = NULL;
+    Access a = {.r = r, .w = w, .addr = addr, .exec = exec, .bytes = bytes, .kind = kind, .hit = hit};
     if (!(a.epoch = sim_epoch_now_(r, w)))
         return false;
     a.pc = sim_pc_number_(r, pc_slot);
@@ -576,20 +614,17 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
                 exec &= exec - 1;
         for (uint64_t lo = run.lo, end; lo < run.hi; lo = end) {
             end = TL_MIN(((lo >> PAGE_BITS) + 1) << PAGE_BITS, run.hi);
-            if (!page || page->key != lo >> PAGE_BITS) {
-                if (page)
-                    page_unlock(page);
-                if (!(page = page_of(r, w, lo >> PAGE_BITS))) {
-                    atomic_store(&r->oom, true);
-                    return a.found;
-                }
-                page_lock(page);
+            if (!hold(&a, lo)) {
+                atomic_store(&r->oom, true);
+                return a.found;
             }
-            touch_run(&a, page, lo, end, &run);
+            if (a.page)
+                touch_run(&a, a.page, lo, end, &run);
+            else
+                sim_region_touch_(&a, lo, end);
         }
     }
-    if (page)
-        page_unlock(page);
+    let_go(&a);
     if (kind == SIM_ACC_MAYBE && epoch_of(r, a.epoch)->released > w->releases)
         w->releases++; /* what comes next is not released by this store */
     return a.found;
@@ -598,16 +633,20 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
 uint32_t
 sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
-    Page *p = page_of(r, w, addr >> PAGE_BITS);
-    if (!p)
+    Access a = {.r = r, .w = w};
+    Rec rec = {0};
+    if (!hold(&a, addr))
         return 0;
-    page_lock(p);
-    Cell c = cell_get(p, addr >> 2 & (PAGE_DWORDS - 1));
-    Rec rec = c.wr;
-    if (rec.moved) {
-        Bytes *b = bytes_of(r, addr >> 2, &c);
-        rec = b ? b->b[addr & 3].wr : (Rec){0};
+    if (a.region) {
+        rec = sim_region_get_(r, a.region, addr).wr;
+    } else {
+        Cell c = cell_get(a.page, addr >> 2 & (PAGE_DWORDS - 1));
+        rec = c.wr;
+        if (rec.moved) {
+            Bytes *b = bytes_of(r, addr >> 2, &c);
+            rec = b ? b->b[addr & 3].wr : (Rec){0};
+        }
     }
-    page_unlock(p);
+    let_go(&a);
     return rec.epoch && rec.multi_wave && (rec.mask || rec.moved) ? rec.epoch : 0;
 }

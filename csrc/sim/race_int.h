@@ -1,8 +1,10 @@
-/* race_int.h - shared by race.c (the shadow of global memory) and race_order.c (what happens before what). */
+/* race_int.h - shared by race.c (the shadow of global memory, pages touched densely), race_sparse.c (the rest
+ * of it), race_cell.c (the rules for one byte or dword) and race_order.c (what happens before what). */
 #ifndef TL_SIM_RACE_INT_H
 #define TL_SIM_RACE_INT_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "sim/mem.h"
@@ -35,17 +37,19 @@ typedef struct Cell {
     Rec wr, rd;
 } Cell;
 
-typedef struct Dwords {
-    uint32_t epoch[PAGE_DWORDS];
-    uint16_t pc[PAGE_DWORDS];
-} Dwords;
+typedef struct Split { /* records of the dwords of a block */
+    uint32_t epoch[BLOCK_DWORDS];
+    uint16_t pc[BLOCK_DWORDS];
+} Split;
 
 typedef struct Side { /* records of one kind of a page */
     struct {
         uint32_t epoch;
         uint16_t pc;
+        uint16_t split; /* number of its Split, from 1; 0: never had one */
     } block[PAGE_BLOCKS];
-    Dwords *dw; /* NULL: no block is split */
+    Split *split;
+    uint32_t nsplit, cap;
 } Side;
 
 typedef struct Page {
@@ -55,6 +59,40 @@ typedef struct Page {
     uint8_t *mask; /* low half: bytes of the last write, high half: of the last read; NULL: all four */
     Side wr, rd;
 } Page;
+
+/* Pages that no access covered for the most part: regions with lists of entries. An entry says of some bytes
+ * of some dwords of one block that they have the same records; a byte is in one entry or, never touched, in
+ * none. Pairs of records are numbered. */
+enum {
+    REGION_BITS = 18,
+    REGION_PAGES = 1 << (REGION_BITS - PAGE_BITS),
+    REGION_LISTS = 16,
+    WHOLE_BLOCK = 0xffff
+};
+
+typedef struct Pair { /* as in a page: epochs with marks, instructions with PC_ATOMIC; epoch 0: none */
+    uint32_t wr, rd;
+    uint16_t wr_pc, rd_pc;
+} Pair;
+
+typedef struct Entry {
+    uint16_t at;     /* block in the region << 4 | bytes of each dword */
+    uint16_t dwords; /* of the block, not 0 */
+    uint32_t pair;   /* not 0 */
+} Entry;
+
+typedef struct List { /* sorted by `at` */
+    Entry *e;
+    uint32_t n, cap;
+} List;
+
+typedef struct Region {
+    struct Region *next;
+    uint64_t key;
+    atomic_flag lock;
+    _Atomic uint64_t dense; /* pages that are kept as a Page; set under the lock, never taken back */
+    List one, *sub;         /* sub, once there are many: REGION_LISTS of as many blocks each */
+} Region;
 
 typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
                                < bound */
@@ -87,7 +125,7 @@ typedef struct Bytes { /* a dword with records for each byte */
     struct Bytes *next;
 } Bytes;
 
-enum { BUCKETS = 1 << 12, PAGE_BUCKETS = 1 << 16 };
+enum { BUCKETS = 1 << 12, PAGE_BUCKETS = 1 << 16, REGION_BUCKETS = 1 << 12 };
 
 struct SimRace {
     pthread_mutex_t lock; /* page table, epochs, instructions, sync */
@@ -100,6 +138,12 @@ struct SimRace {
     Sync *sync[BUCKETS];
     pthread_mutex_t bytes_lock;
     Bytes *bytes[BUCKETS];
+    _Atomic(Region *) regions[REGION_BUCKETS];
+    pthread_mutex_t pair_lock;
+    Pair *pair[MAX_CHUNKS];
+    uint32_t npairs;
+    uint32_t *pair_hash; /* numbers of pairs, 0 = free */
+    uint32_t pair_slots; /* a power of two */
     atomic_bool oom;
 };
 
@@ -154,6 +198,132 @@ before(const SimRace *r, uint32_t id, const SimRaceWave *w, SimAccess kind)
     if (e->group == w->workgroup && (e->wave == w->wave || by_barrier(e, w, kind)))
         return true;
     return w->known && known_has(w->known, e);
+}
+
+/* ---- one access ---- */
+
+typedef struct Verdict { /* races: with which record */
+    bool races, known_party;
+    Rec rec;
+    SimAccess other;
+} Verdict;
+
+typedef struct Step { /* what an access makes of the two records of bytes */
+    bool valid;
+    uint32_t from, to, replaces; /* pairs; SimRaceReplaced.epoch or 0 */
+    Verdict verdict;
+} Step;
+
+typedef struct Access {
+    SimRace *r;
+    SimRaceWave *w;
+    const uint64_t *addr;
+    uint64_t exec;
+    uint32_t epoch, bytes;
+    uint16_t pc;
+    SimAccess kind;
+    SimRaceHit *hit;
+    bool found;
+    uint32_t memo_epoch[2]; /* neighbouring dwords mostly have the same last party */
+    bool memo_before[2];
+    Page *page;           /* locked */
+    Region *region;       /* locked; of the two at most one */
+    uint32_t at, dwords;  /* in the region: the part of a block that is not entered yet; dwords 0: none */
+    uint32_t next;        /* where in its list to look first */
+    uint32_t region_page; /* in use last */
+    bool whole;           /* whole blocks came about in it */
+    Step step[4];
+} Access;
+
+enum { OF_WRITE, OF_READ };
+
+static inline bool
+ordered(Access *a, uint32_t epoch, uint32_t of)
+{
+    if (epoch != a->memo_epoch[of]) {
+        a->memo_epoch[of] = epoch;
+        a->memo_before[of] = before(a->r, epoch, a->w, a->kind);
+    }
+    return a->memo_before[of];
+}
+
+static inline bool
+is_read(SimAccess k)
+{
+    return k == SIM_ACC_READ || k == SIM_ACC_ATOMIC_READ;
+}
+
+static inline bool
+is_atomic(SimAccess k)
+{
+    return k == SIM_ACC_ATOMIC || k == SIM_ACC_ATOMIC_READ || k == SIM_ACC_MAYBE;
+}
+
+static inline uint16_t
+pc_bits(const Rec *r)
+{
+    return (uint16_t)(r->pc | (r->atomic ? PC_ATOMIC : 0));
+}
+
+/* Does this access race with the records of a cell whose masks overlap `mask`? */
+Verdict sim_race_judge_(Access *a, const Cell *c, uint32_t mask);
+/* Puts the access into the cell as its newest record. */
+void sim_race_enter_(Access *a, Cell *c, uint32_t mask);
+/* The race that the access reports, if it has found none before. */
+void sim_race_found_(Access *a, const Verdict *v, uint64_t addr, uint32_t lane);
+
+/* A record as pages and pairs have it; write: of the write side. */
+Rec sim_race_rec_(uint32_t epoch, uint16_t pc, bool write);
+
+/* ---- regions (locked by the caller where nothing else is said) ---- */
+
+/* The region of addr, made if need be, by the wave's cache; no lock. NULL: out of memory. */
+Region *sim_region_of_(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* Enters [lo, hi) of one page of the access' region. Some of it waits for sim_region_flush_. */
+void sim_region_touch_(Access *a, uint64_t lo, uint64_t hi);
+void sim_region_flush_(Access *a);
+/* Index of the first entry not below `at`. */
+uint32_t sim_list_at_(const List *l, uint32_t at);
+static inline List *
+list_of(Region *g, uint32_t at)
+{
+    return g->sub ? &g->sub[at / (65536 / REGION_LISTS)] : &g->one;
+}
+/* The records of a byte. */
+Cell sim_region_get_(const SimRace *r, Region *g, uint64_t addr);
+void sim_regions_free_(SimRace *r);
+static inline const Pair *
+pair_at(const SimRace *r, uint32_t id)
+{
+    return &r->pair[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+}
+
+/* The records of a pair, for these bytes. */
+static inline Cell
+cell_of(const SimRace *r, uint32_t id, uint32_t mask)
+{
+    Cell c = {{0}, {0}};
+    const Pair *p = id ? pair_at(r, id) : NULL;
+    if (p && p->wr)
+        c.wr = sim_race_rec_(p->wr, p->wr_pc, true);
+    if (p && p->rd)
+        c.rd = sim_race_rec_(p->rd, p->rd_pc, false);
+    c.wr.mask = c.rd.mask = mask & 15;
+    return c;
+}
+
+static inline void
+spin_lock(atomic_flag *lock)
+{
+    for (uint32_t n = 0; atomic_flag_test_and_set_explicit(lock, memory_order_acquire); n++)
+        if (n > 64)
+            sched_yield();
+}
+
+static inline void
+spin_unlock(atomic_flag *lock)
+{
+    atomic_flag_clear_explicit(lock, memory_order_release);
 }
 
 /* The id of the wave's present epoch; 0 when out of memory. */

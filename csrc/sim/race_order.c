@@ -322,4 +322,5 @@ sim_race_wave_end(SimRaceWave *w)
     w->seen = NULL;
     w->epoch = 0;
     memset(w->page, 0, sizeof w->page);
+    memset(w->region, 0, sizeof w->region);
 }
