@@ -22,6 +22,8 @@ class Wave(C.Structure):
         ("known", C.c_void_p),
         ("page_key", C.c_uint64 * 16),
         ("page", C.c_void_p * 16),
+        ("region_key", C.c_uint64 * 4),
+        ("region", C.c_void_p * 4),
         ("seen", C.c_void_p),
         ("nwaves", C.c_uint32),
         ("bound", C.c_uint32 * 2),
@@ -261,10 +263,15 @@ def test_chain(p):
     assert not p.access((2,), WRITE, A)
 
 
+PAGE = [[A + 1024 * k + 16 * i for i in range(64)] for k in range(4)]
+
+
+@pytest.mark.parametrize("page", ["sparse", "dense", "either"])
 @pytest.mark.parametrize("lanes", [1, 6, 64])
-def test_random_programs_against_vector_clocks(lib, lanes):
+def test_random_programs_against_vector_clocks(lib, lanes, page):
     """No false report on small random programs, and next to no race missed (an earlier one of several readers may
-    be, once the writer has acquired something: the header says so)."""
+    be, once the writer has acquired something: the header says so). On a page of which little is touched, on one that
+    was read as a whole before, and where that happens underway."""
     seed = 11
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -280,6 +287,10 @@ def test_random_programs_against_vector_clocks(lib, lanes):
             for k, v in b.items():
                 a[k] = max(a.get(k, 0), v)
 
+        if page == "dense":
+            for part in PAGE:
+                assert not p.access((0, 0), READ, part, 16)
+            last = {A + i: [((0, 0), 1, READ)] for i in range(4096)}
         for _ in range(rng.randrange(2, 14)):
             who = rng.choice(list(clock))
             act = rng.random()
@@ -308,16 +319,22 @@ def test_random_programs_against_vector_clocks(lib, lanes):
                 step = rng.choice([0, n, n, n, 2 * n, rng.randrange(40)])
                 for _ in range(rng.randrange(lanes)):  # lanes in a row, apart, overlapping, at one place
                     at.append(at[-1] + (step if rng.random() < 0.9 else rng.randrange(40)))
-                want = False
+                if page == "either" and rng.random() < 0.2:
+                    kind, n, at = rng.choice([READ, WRITE]), 16, PAGE[rng.randrange(2)]
+                bad = set()
                 for b in {x + i for x in at for i in range(n)}:
                     for other, time, k in last.get(b, []):
                         if (k == WRITE or kind == WRITE) and clock[who].get(other, 0) < time:
-                            want = True
+                            bad.add(b)
+                want = bool(bad)
                 for b in {x + i for x in at for i in range(n)}:
                     last.setdefault(b, []).append((who, clock[who][who], kind))
                 got = p.access(who, kind, at, n)
                 if got:
+                    hit = p.hit
                     assert want, "a false report"
+                    assert any(hit.addr // 4 == b // 4 for b in bad), "a race, but not there"
+                    assert 0 <= hit.addr // 4 * 4 + 3 - at[hit.lane] and hit.addr // 4 * 4 < at[hit.lane] + n
                 if want:
                     planted += 1
                     races += got
@@ -327,3 +344,56 @@ def test_random_programs_against_vector_clocks(lib, lanes):
         p.close()
     print(f"{races} of {planted} races reported, {clean} ordered accesses clean")
     assert planted > 100 and clean > 500 and races >= 0.97 * planted
+
+
+class Mallinfo(C.Structure):
+    _fields_ = [
+        (n, C.c_size_t) for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+def heap() -> int:
+    fn = C.CDLL(None).mallinfo2
+    fn.restype = Mallinfo
+    m = fn()
+    return m.uordblks + m.hblkhd
+
+
+SPARSE = {
+    **{f"dword-in-{k}": (4, [4 * k * i for i in range(2**22 // (4 * k))]) for k in (1, 2, 3, 8, 16, 33, 100)},
+    "half-in-2": (2, [4 * i for i in range(2**18)]),
+    "byte-in-4": (1, [4 * i + 3 for i in range(2**18)]),
+    "random": (4, [4 * x for x in random.Random(5).sample(range(2**22), 2**15)]),
+}
+
+
+@pytest.mark.parametrize("pattern", SPARSE)
+def test_shadow_of_patterns(p, pattern):
+    """At most four bytes of shadow for each byte read and written, by waves of different workgroups, also where waves
+    come back to what others touched; races are seen there."""
+    n, at = SPARSE[pattern]
+    waves = [(i // 64 % 500, at[i : i + 64]) for i in range(0, len(at), 64)]
+    p.access((1000,), READ, A - 2**24)
+    before = heap()
+    for kind, pc in ((READ, 3), (WRITE, 4)):
+        for group, lanes in waves:
+            assert not p.access((group,), kind, [A + x for x in lanes], n, pc)
+    grown = heap() - before
+    print(f"{grown / (n * len(at)):.2f} bytes of shadow a byte")
+    assert grown <= 4 * n * len(at)
+    for i in (0, 7, len(at) - 1):
+        assert p.access((777,), READ, A + at[i], n)
+        assert (p.hit.workgroup, p.hit.pc_slot, p.hit.addr) == (i // 64 % 500, 4, A + at[i])
+    assert p.access((778,), WRITE, [A + x for x in waves[-1][1]], n) and p.hit.lane == 0
+    if n < 4:
+        assert not p.access((779,), WRITE, [A + (x & ~3) + (2 if n == 2 else 0) for x in waves[5][1]], n)
+
+
+def test_bytes_of_one_dword_by_four_waves(p):
+    """Each byte column is another wave's: no race; the next wave over races with each."""
+    for w in range(4):
+        assert not p.access((w,), WRITE, [A + 4 * i + w for i in range(64)], 1, pc=w + 1)
+    for w in range(4):
+        assert p.access((9 + w,), READ, [A + 4 * i + w for i in range(64)], 1)
+        assert (p.hit.workgroup, p.hit.pc_slot, p.hit.addr, p.hit.lane) == (w, w + 1, A + w, 0)
+    assert p.access((20,), WRITE, A + 128, 4) and p.hit.addr == A + 128
