@@ -545,11 +545,14 @@ def check_target(target: str | None) -> str | None:
 
 
 def default_target() -> str:
-    """The simulated chip."""
-    named = os.environ.get("TILELANG_SIM_DEVICES") or os.environ.get("TILELANG_SIM_ARCH") or "gfx942"
-    target = check_target((named.replace(",", " ").split() or [named])[0])
-    assert target is not None
-    return target
+    """The simulated chip; ValueError that names the variable where it holds no chip."""
+    variable = next((v for v in ("TILELANG_SIM_DEVICES", "TILELANG_SIM_ARCH") if os.environ.get(v)), None)
+    named = os.environ[variable] if variable else "gfx942"
+    chip = (named.replace(",", " ").split() or [named])[0]
+    info = _core.target_info(chip)
+    if info is None:
+        raise ValueError(f"{variable}={named}: unknown chip {chip!r}; known: {', '.join(_core.TARGETS)}")
+    return str(info["name"])
 
 
 def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
