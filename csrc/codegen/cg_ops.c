@@ -196,18 +196,19 @@ ranged(Cg *g, LLVMValueRef call, uint64_t limit)
 }
 
 static LLVMValueRef
-thread_id(Cg *g)
+thread_id(Cg *g, TlOp o)
 {
+    (void)o;
     return ranged(g, cg_intrinsic(g, "llvm.amdgcn.workitem.id.x", NULL, 0, NULL, 0), g->block_size);
 }
 
 static LLVMValueRef
-wave_id(Cg *g)
+wave_id(Cg *g, TlOp o)
 {
     uint32_t wave = g->target->wave;
     if (g->block_size <= wave)
         return cg_int(g->i32, 0);
-    LLVMValueRef t = thread_id(g);
+    LLVMValueRef t = thread_id(g, o);
     if (!t)
         return NULL;
     t = LLVMBuildLShr(g->b, t, cg_int(g->i32, wave == 64 ? 6 : 5), "");
@@ -216,9 +217,9 @@ wave_id(Cg *g)
 }
 
 static LLVMValueRef
-lane_id(Cg *g)
+lane_id(Cg *g, TlOp o)
 {
-    LLVMValueRef t = thread_id(g);
+    LLVMValueRef t = thread_id(g, o);
     return t && g->block_size > g->target->wave
                ? LLVMBuildAnd(g->b, t, cg_int(g->i32, g->target->wave - 1), "")
                : t;
@@ -350,8 +351,9 @@ set_prio(Cg *g, TlOp o)
 }
 
 static bool
-trap(Cg *g)
+trap(Cg *g, TlOp o)
 {
+    (void)o;
     return cg_intrinsic(g, "llvm.trap", NULL, 0, NULL, 0) != NULL;
 }
 
@@ -366,145 +368,100 @@ assertion(Cg *g, TlOp o)
     LLVMBasicBlockRef good = LLVMAppendBasicBlockInContext(g->ctx, g->fn, "");
     LLVMBuildCondBr(g->b, c, good, bad);
     LLVMPositionBuilderAtEnd(g->b, bad);
-    if (!trap(g))
+    if (!trap(g, o))
         return false;
     LLVMBuildBr(g->b, good);
     LLVMPositionBuilderAtEnd(g->b, good);
     return true;
 }
 
-static bool
-misplaced(Cg *g)
-{
-    return cg_fail(g, TL_E_INTERNAL, "this operation does not belong to level thread");
-}
+typedef LLVMValueRef (*CgValue)(Cg *g, TlOp o);
+typedef bool (*CgEffect)(Cg *g, TlOp o);
+
+/* What makes the result of an operation of level thread, what has an effect instead. */
+static const CgValue values[TL_OP__COUNT] = {
+    [TL_OP_const] = constant,
+    [TL_OP_splat] = splat,
+    [TL_OP_bitcast] = cg_bitcast,
+    [TL_OP_add] = cg_arith,
+    [TL_OP_sub] = cg_arith,
+    [TL_OP_mul] = cg_arith,
+    [TL_OP_div] = cg_arith,
+    [TL_OP_floordiv] = cg_arith,
+    [TL_OP_mod] = cg_arith,
+    [TL_OP_truncdiv] = cg_arith,
+    [TL_OP_rem] = cg_arith,
+    [TL_OP_min] = cg_arith,
+    [TL_OP_max] = cg_arith,
+    [TL_OP_fmin] = cg_arith,
+    [TL_OP_fmax] = cg_arith,
+    [TL_OP_neg] = cg_arith,
+    [TL_OP_abs] = cg_arith,
+    [TL_OP_and] = cg_arith,
+    [TL_OP_or] = cg_arith,
+    [TL_OP_xor] = cg_arith,
+    [TL_OP_not] = cg_arith,
+    [TL_OP_shl] = cg_arith,
+    [TL_OP_shr] = cg_arith,
+    [TL_OP_eq] = cg_arith,
+    [TL_OP_ne] = cg_arith,
+    [TL_OP_lt] = cg_arith,
+    [TL_OP_le] = cg_arith,
+    [TL_OP_gt] = cg_arith,
+    [TL_OP_ge] = cg_arith,
+    [TL_OP_select] = cg_arith,
+    [TL_OP_cast] = cg_arith,
+    [TL_OP_fma] = cg_arith,
+    [TL_OP_exp] = cg_arith,
+    [TL_OP_exp2] = cg_arith,
+    [TL_OP_log] = cg_arith,
+    [TL_OP_log2] = cg_arith,
+    [TL_OP_sqrt] = cg_arith,
+    [TL_OP_rsqrt] = cg_arith,
+    [TL_OP_floor] = cg_arith,
+    [TL_OP_ceil] = cg_arith,
+    [TL_OP_trunc] = cg_arith,
+    [TL_OP_round] = cg_arith,
+    [TL_OP_program_id] = program_id,
+    [TL_OP_num_programs] = num_programs,
+    [TL_OP_thread_id] = thread_id,
+    [TL_OP_wave_id] = wave_id,
+    [TL_OP_lane_id] = lane_id,
+    [TL_OP_uniform] = cg_uniform,
+    [TL_OP_make_rsrc] = cg_make_rsrc,
+    [TL_OP_ptr_add] = ptr_add,
+    [TL_OP_buf_load] = cg_buf_load,
+    [TL_OP_glb_load] = cg_load,
+    [TL_OP_lds_load] = cg_load,
+    [TL_OP_mma] = cg_mma,
+    [TL_OP_perm] = perm,
+    [TL_OP_extract] = cg_extract,
+    [TL_OP_concat] = cg_concat,
+    [TL_OP_ds_bpermute] = bpermute,
+};
+
+static const CgEffect effects[TL_OP__COUNT] = {
+    [TL_OP_buf_store] = cg_buf_store,
+    [TL_OP_glb_store] = cg_store,
+    [TL_OP_lds_store] = cg_store,
+    [TL_OP_barrier] = cg_barrier,
+    [TL_OP_sched_barrier] = sched_barrier,
+    [TL_OP_set_prio] = set_prio,
+    [TL_OP_assert] = assertion,
+    [TL_OP_trap] = trap,
+    [TL_OP_for] = cg_control,
+    [TL_OP_while] = cg_control,
+    [TL_OP_if] = cg_control,
+};
 
 bool
 cg_op(Cg *g, TlOp o)
 {
-    TlVal res = tl_opn(g->ir, o)->nres ? tl_result(g->ir, o, 0) : 0;
+    TlOpcode code = tl_opn(g->ir, o)->code;
     g->op = o;
-    switch (tl_opn(g->ir, o)->code) {
-    case TL_OP_const:
-        return cg_set(g, res, constant(g, o));
-    case TL_OP_splat:
-        return cg_set(g, res, splat(g, o));
-    case TL_OP_bitcast:
-        return cg_set(g, res, cg_bitcast(g, o));
-    case TL_OP_add:
-    case TL_OP_sub:
-    case TL_OP_mul:
-    case TL_OP_div:
-    case TL_OP_floordiv:
-    case TL_OP_mod:
-    case TL_OP_truncdiv:
-    case TL_OP_rem:
-    case TL_OP_min:
-    case TL_OP_max:
-    case TL_OP_fmin:
-    case TL_OP_fmax:
-    case TL_OP_neg:
-    case TL_OP_abs:
-    case TL_OP_and:
-    case TL_OP_or:
-    case TL_OP_xor:
-    case TL_OP_not:
-    case TL_OP_shl:
-    case TL_OP_shr:
-    case TL_OP_eq:
-    case TL_OP_ne:
-    case TL_OP_lt:
-    case TL_OP_le:
-    case TL_OP_gt:
-    case TL_OP_ge:
-    case TL_OP_select:
-    case TL_OP_cast:
-    case TL_OP_fma:
-    case TL_OP_exp:
-    case TL_OP_exp2:
-    case TL_OP_log:
-    case TL_OP_log2:
-    case TL_OP_sqrt:
-    case TL_OP_rsqrt:
-    case TL_OP_floor:
-    case TL_OP_ceil:
-    case TL_OP_trunc:
-    case TL_OP_round:
-        return cg_set(g, res, cg_arith(g, o));
-    case TL_OP_program_id:
-        return cg_set(g, res, program_id(g, o));
-    case TL_OP_num_programs:
-        return cg_set(g, res, num_programs(g, o));
-    case TL_OP_thread_id:
-        return cg_set(g, res, thread_id(g));
-    case TL_OP_wave_id:
-        return cg_set(g, res, wave_id(g));
-    case TL_OP_lane_id:
-        return cg_set(g, res, lane_id(g));
-    case TL_OP_uniform:
-        return cg_set(g, res, cg_uniform(g, o));
-    case TL_OP_make_rsrc:
-        return cg_set(g, res, cg_make_rsrc(g, o));
-    case TL_OP_ptr_add:
-        return cg_set(g, res, ptr_add(g, o));
-    case TL_OP_buf_load:
-        return cg_set(g, res, cg_buf_load(g, o));
-    case TL_OP_buf_store:
-        return cg_buf_store(g, o);
-    case TL_OP_glb_load:
-    case TL_OP_lds_load:
-        return cg_set(g, res, cg_load(g, o));
-    case TL_OP_glb_store:
-    case TL_OP_lds_store:
-        return cg_store(g, o);
-    case TL_OP_mma:
-        return cg_set(g, res, cg_mma(g, o));
-    case TL_OP_perm:
-        return cg_set(g, res, perm(g, o));
-    case TL_OP_extract:
-        return cg_set(g, res, cg_extract(g, o));
-    case TL_OP_concat:
-        return cg_set(g, res, cg_concat(g, o));
-    case TL_OP_ds_bpermute:
-        return cg_set(g, res, bpermute(g, o));
-    case TL_OP_barrier:
-        return cg_barrier(g, o);
-    case TL_OP_sched_barrier:
-        return sched_barrier(g, o);
-    case TL_OP_set_prio:
-        return set_prio(g, o);
-    case TL_OP_assert:
-        return assertion(g, o);
-    case TL_OP_trap:
-        return trap(g);
-    case TL_OP_for:
-    case TL_OP_while:
-    case TL_OP_if:
-        return cg_control(g, o);
-    case TL_OP_dim:
-    case TL_OP_stride:
-    case TL_OP_alloc_shared:
-    case TL_OP_alloc_local:
-    case TL_OP_load:
-    case TL_OP_store:
-    case TL_OP_arange:
-    case TL_OP_broadcast:
-    case TL_OP_expand_dims:
-    case TL_OP_reshape:
-    case TL_OP_trans:
-    case TL_OP_reduce:
-    case TL_OP_fill:
-    case TL_OP_valid:
-    case TL_OP_dot:
-    case TL_OP_grid:
-    case TL_OP_element:
-    case TL_OP_set_element:
-    case TL_OP_acc_element:
-    case TL_OP_yield:
-    case TL_OP_condition:
-    case TL_OP_NONE:
-    case TL_OP__COUNT:
-        break;
-    }
-    return misplaced(g);
+    if (values[code])
+        return cg_set(g, tl_result(g->ir, o, 0), values[code](g, o));
+    if (effects[code])
+        return effects[code](g, o);
+    return cg_fail(g, TL_E_INTERNAL, "this operation does not belong to level thread");
 }

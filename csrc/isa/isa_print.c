@@ -375,25 +375,51 @@ print_mtbuf_format(const IsaPrinter *p)
 }
 
 static void
+print_ds(const IsaPrinter *p)
+{
+    const IsaInst *in = p->in;
+    if (p->row->flags & ISA_R_NOOFF)
+        ;
+    else if (in->op == ISA_OP_ds_swizzle_b32)
+        print_swizzle(p, (uint32_t)in->offset);
+    else if (p->row->flags & ISA_R_OFF2) {
+        if (in->offset0)
+            tl_text_printf(p->out, " offset0:%u", in->offset0);
+        if (in->offset1)
+            tl_text_printf(p->out, " offset1:%u", in->offset1);
+    } else if (in->offset) {
+        tl_text_printf(p->out, " offset:%d", in->offset);
+    }
+    if (in->gds)
+        tl_text_puts(p->out, " gds");
+}
+
+static void
+print_buffer(const IsaPrinter *p)
+{
+    const IsaInst *in = p->in;
+    if (p->row->base == ISA_MTBUF)
+        print_mtbuf_format(p);
+    if (in->idxen)
+        tl_text_puts(p->out, " idxen");
+    if (in->offen)
+        tl_text_puts(p->out, " offen");
+    if (in->offset)
+        tl_text_printf(p->out, " offset:%d", in->offset);
+    print_cache_bits(p);
+    if (in->tfe)
+        tl_text_puts(p->out, " tfe");
+    if (in->lds)
+        tl_text_puts(p->out, " lds");
+}
+
+static void
 print_memory(const IsaPrinter *p)
 {
     const IsaInst *in = p->in;
     switch ((IsaFam)p->row->fam) {
     case ISA_FAM_DS:
-        if (p->row->flags & ISA_R_NOOFF)
-            ;
-        else if (in->op == ISA_OP_ds_swizzle_b32)
-            print_swizzle(p, (uint32_t)in->offset);
-        else if (p->row->flags & ISA_R_OFF2) {
-            if (in->offset0)
-                tl_text_printf(p->out, " offset0:%u", in->offset0);
-            if (in->offset1)
-                tl_text_printf(p->out, " offset1:%u", in->offset1);
-        } else if (in->offset) {
-            tl_text_printf(p->out, " offset:%d", in->offset);
-        }
-        if (in->gds)
-            tl_text_puts(p->out, " gds");
+        print_ds(p);
         return;
     case ISA_FAM_FLAT:
     case ISA_FAM_GLOBAL:
@@ -406,19 +432,7 @@ print_memory(const IsaPrinter *p)
         return;
     case ISA_FAM_MTBUF:
     case ISA_FAM_MUBUF:
-        if (p->row->base == ISA_MTBUF)
-            print_mtbuf_format(p);
-        if (in->idxen)
-            tl_text_puts(p->out, " idxen");
-        if (in->offen)
-            tl_text_puts(p->out, " offen");
-        if (in->offset)
-            tl_text_printf(p->out, " offset:%d", in->offset);
-        print_cache_bits(p);
-        if (in->tfe)
-            tl_text_puts(p->out, " tfe");
-        if (in->lds)
-            tl_text_puts(p->out, " lds");
+        print_buffer(p);
         return;
     case ISA_FAM_SMEM:
         print_cache_bits(p);

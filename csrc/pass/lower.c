@@ -292,6 +292,7 @@ tl_pass_lower(TlIr *ir, TlKernelId *kernel, const TlPassOptions *opts)
     tl_map_init(&lw->scal, lw->arena);
     tl_map_init(&lw->vals, lw->arena);
     tl_map_init(&lw->shareds, lw->arena);
+    tl_map_init(&lw->stored, lw->arena);
     tl_map_init(&lw->numbering, lw->arena);
     tl_map_init(&lw->depth, lw->arena);
     tl_map_init(&lw->ivs, lw->arena);

@@ -5,6 +5,7 @@
  *   lower_emit.c    building thread-level scalars: folding, value numbering in the entry block
  *   lower_affine.c  index expressions as sums, what can be proven of them
  *   lower_plan.c    layouts: what each tile value is asked for, dot plans, LDS maps
+ *   lower_plan_dot.c  which way memory runs, dot plans
  *   lower_mem.c     global memory: addresses, masks, vector widths
  *   lower_lds.c     LDS: addresses, register transposition, tile copies
  *   lower_tile.c    element-wise and structural tile operations
@@ -123,6 +124,7 @@ typedef struct Lw {
     TlMap vals;  /* source tile value -> index into tiles */
     TL_VEC(LwVal) tiles;
     TlMap shareds; /* source shared value -> index into shared */
+    TlMap stored;  /* source shared value -> the first value stored into it */
     TL_VEC(LwShared) shared;
     TL_VEC(LwDotPlan) dots;
     TL_VEC(LwParam) params;
@@ -191,7 +193,13 @@ uint32_t lw_pow2_bits(int64_t n); /* bits of the next power of two */
 bool lw_dim_map(Lw *lw, TlOp op, int from[LW_MAX_RANK]);
 bool lw_layout_through(Lw *lw, TlOp op, const TlLayout *l, TlLayout *out);
 bool lw_blocked_for(Lw *lw, TlType tile, uint32_t minor, uint32_t elem_bytes, uint32_t rows, TlLayout *out);
+
+/* ---- lower_plan_dot.c */
+bool lw_plan_dots(Lw *lw);
+bool lw_is_tile(const TlIr *ir, TlVal v);
 uint32_t lw_mem_minor(Lw *lw, TlOp access); /* tile dim with unit stride in memory */
+/* The dimension of a tile value along which its memory (global or, behind it, shared) runs. */
+uint32_t lw_value_minor(Lw *lw, TlVal v);
 
 /* ---- lower_mem.c */
 typedef struct LwRegion { /* an `if` being built around tiles; op 0: no condition, nothing to do */
@@ -302,6 +310,14 @@ TlVal lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c);
 bool lw_if_begin(Lw *lw, TlOp at, TlVal cond, LwTile **tiles, uint32_t n, LwRegion *r);
 bool lw_if_end(Lw *lw, LwRegion *r, LwTile **tiles, uint32_t n);
 bool lw_loop_exts(Lw *lw, TlOp loop, TlOp thread);
+typedef struct LwLoop { /* a `for` whose body is being built */
+    TlOp op, anchor;
+    TlBuilder save;
+    TlVal iv, *args; /* args: the carried values in the body */
+} LwLoop;
+/* Makes a `for` for source loop `loop` and goes into its body. in: 3 bounds, then n carried values. */
+bool lw_loop_begin(Lw *lw, TlOp loop, const TlVal *in, uint32_t n, const char *iv, LwLoop *l);
+void lw_loop_end(Lw *lw, const LwLoop *l); /* back to where the loop stands */
 /* The loop as it stands, from lb to ub (i64); init: carried tiles to start from (NULL: the operation's own).
  */
 bool lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init);

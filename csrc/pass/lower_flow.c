@@ -366,6 +366,43 @@ forget_tile(TlIr *ir, TlOp o, void *self)
 }
 
 bool
+lw_loop_begin(Lw *lw, TlOp loop, const TlVal *in, uint32_t n, const char *iv, LwLoop *l)
+{
+    TlIr *ir = lw->ir;
+    TlType *ty = TL_NEW_N(lw->arena, TlType, n);
+    *l = (LwLoop){.args = TL_NEW_N(lw->arena, TlVal, n)};
+    if (!ty || !l->args)
+        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
+    for (uint32_t i = 0; i < n; i++)
+        ty[i] = tl_valn(ir, in[3 + i])->type;
+    lw->b.loc = lw_loc(lw, loop);
+    l->op = lw_op(lw, TL_OP_for, in, n + 3, ty, n);
+    TlBlock body = l->op ? add_region(lw, l->op) : 0;
+    if (!body)
+        return false;
+    l->iv = tl_block_arg(ir, body, tl_valn(ir, in[0])->type, iv);
+    lw_mark_inner(lw, l->iv);
+    for (uint32_t i = 0; i < n; i++) {
+        l->args[i] = tl_block_arg(ir, body, ty[i], "");
+        lw_mark_inner(lw, l->args[i]);
+    }
+    l->save = lw->b;
+    l->anchor = lw->anchor;
+    lw->b.block = body;
+    lw->b.before = 0;
+    if (!lw->anchor)
+        lw->anchor = l->op;
+    return true;
+}
+
+void
+lw_loop_end(Lw *lw, const LwLoop *l)
+{
+    lw->b = l->save;
+    lw->anchor = l->anchor;
+}
+
+bool
 lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init)
 {
     TlIr *ir = lw->ir;
@@ -375,45 +412,26 @@ lw_plain_for(Lw *lw, TlOp loop, TlVal lb, TlVal ub, LwTile **init)
     if (!carried_get(lw, n.in + 3, n.res, n.nres, init, &c))
         return false;
     TlVal *in = carried_flat(lw, &c, 3), step = lw_scalar(lw, n.in[2]);
-    TlType *ty = TL_NEW_N(lw->arena, TlType, c.flat_n);
-    TlVal *args = TL_NEW_N(lw->arena, TlVal, c.flat_n);
-    if (!in || !ty || !args)
+    LwLoop l;
+    if (!in)
         return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
     in[0] = lb, in[1] = ub, in[2] = step;
-    for (uint32_t i = 0; i < c.flat_n; i++)
-        ty[i] = tl_valn(ir, in[3 + i])->type;
-    lw->b.loc = lw_loc(lw, loop);
-    TlOp f = lw_op(lw, TL_OP_for, in, c.flat_n + 3, ty, c.flat_n);
-    TlBlock body = f ? add_region(lw, f) : 0;
-    if (!body)
+    if (!lw_loop_begin(lw, loop, in, c.flat_n, "", &l))
         return false;
-    TlVal iv = tl_block_arg(ir, body, tl_valn(ir, lb)->type, "");
-    lw_mark_inner(lw, iv);
-    for (uint32_t i = 0; i < c.flat_n; i++) {
-        args[i] = tl_block_arg(ir, body, ty[i], "");
-        lw_mark_inner(lw, args[i]);
-    }
-    TlBuilder save = lw->b;
-    TlOp anchor = lw->anchor;
-    lw->b.block = body;
-    lw->b.before = 0;
-    if (!lw->anchor)
-        lw->anchor = f;
     const TlVal *sargs = tl_blockn(ir, sb)->args.data;
     LwSync before = lw->sync;
     lw_sync_loop(lw, loop);
-    if (!tl_map_put(&lw->scal, sargs[0], iv) || !carried_bind(lw, &c, sargs + 1, args) ||
+    if (!tl_map_put(&lw->scal, sargs[0], l.iv) || !carried_bind(lw, &c, sargs + 1, l.args) ||
         !enter_exts(lw, loop, 0) || !tl_walk(ir, sb, forget_tile, lw) || !lw_block(lw, sb))
         return false;
     lw->b.loc = lw_loc(lw, loop);
-    if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop, f))
+    if (!yield_carried(lw, sb, n.res, n.nres) || !lw_loop_exts(lw, loop, l.op))
         return false;
     lw->sync = lw_sync_union(lw->sync, before);
-    lw->b = save;
-    lw->anchor = anchor;
+    lw_loop_end(lw, &l);
     for (uint32_t i = 0; i < c.flat_n; i++)
-        args[i] = tl_result(ir, f, i);
-    return tl_walk(ir, sb, forget_tile, lw) && carried_bind(lw, &c, n.res, args);
+        l.args[i] = tl_result(ir, l.op, i);
+    return tl_walk(ir, sb, forget_tile, lw) && carried_bind(lw, &c, n.res, l.args);
 }
 
 bool

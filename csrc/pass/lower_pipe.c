@@ -348,6 +348,30 @@ copy_exts(Pipe *p)
     return true;
 }
 
+/* The tiles that the loop carries, one a dot's accumulator, in the layouts of their dots. */
+static bool
+take_accumulators(Pipe *p, LwTile **carried, LwTile **acc)
+{
+    Lw *lw = p->lw;
+    uint32_t acc_regs = 0;
+    for (uint32_t d = 0; d < p->ndot; d++) {
+        uint32_t i = carried_of(p, p->dot[d]);
+        LwDotPlan *pl = lw_dot_plan(lw, p->dot[d]);
+        if (!carried[i]) {
+            uint32_t cn = tl_dot_slice(&pl->d, TL_FRAG_C, 0, 0, 0).count;
+            LwTile *t = lw_tile_chunked(lw, tl_opn(lw->ir, p->loop)->in[3 + i], &pl->c, cn);
+            carried[i] = t ? lw_tile_new(lw, &pl->c, t->elem, cn) : NULL;
+            if (!carried[i])
+                return false;
+            memcpy(carried[i]->v, t->v, t->nchunk * sizeof *t->v);
+            acc_regs += t->nchunk * cn;
+        }
+        acc[d] = carried[i];
+    }
+    p->late = acc_regs >= 128;
+    return true;
+}
+
 bool
 lw_pipelined_loop(Lw *lw, TlOp loop)
 {
@@ -366,22 +390,8 @@ lw_pipelined_loop(Lw *lw, TlOp loop)
             if (!lw_order_memory(lw, p->copy[c].load[i]))
                 return false;
     TlVal full = full_turns(p, &total);
-    uint32_t acc_regs = 0;
-    for (uint32_t d = 0; d < p->ndot; d++) {
-        uint32_t i = carried_of(p, p->dot[d]);
-        LwDotPlan *pl = lw_dot_plan(lw, p->dot[d]);
-        if (!carried[i]) {
-            uint32_t cn = tl_dot_slice(&pl->d, TL_FRAG_C, 0, 0, 0).count;
-            LwTile *t = lw_tile_chunked(lw, tl_opn(ir, loop)->in[3 + i], &pl->c, cn);
-            carried[i] = t ? lw_tile_new(lw, &pl->c, t->elem, cn) : NULL;
-            if (!carried[i])
-                return false;
-            memcpy(carried[i]->v, t->v, t->nchunk * sizeof *t->v);
-            acc_regs += t->nchunk * cn;
-        }
-        acc[d] = carried[i];
-    }
-    p->late = acc_regs >= 128;
+    if (!take_accumulators(p, carried, acc))
+        return false;
     bool all_full = lw_is_const(lw, full, &cf) && lw_is_const(lw, total, &ct) && cf == ct;
     bool none = lw_is_const(lw, full, &cf) && cf == 0, surely = lw_is_const(lw, full, &cf) && cf > 0;
     if (!none) {

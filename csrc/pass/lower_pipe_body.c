@@ -584,41 +584,19 @@ static TlOp
 emit_loop(Pipe *p, LwTile **acc, const TlVal *in, uint32_t nc, TlVal last)
 {
     Lw *lw = p->lw;
-    TlIr *ir = lw->ir;
-    TlVal *args = TL_NEW_N(lw->arena, TlVal, nc);
-    TlType *ty = TL_NEW_N(lw->arena, TlType, nc);
     Carry out = {0};
-    if (!args || !ty)
-        return tl_error(lw->diag, (TlLoc){0}, TL_E_OOM);
-    for (uint32_t i = 0; i < nc; i++)
-        ty[i] = tl_valn(ir, in[3 + i])->type;
-    lw->b.loc = lw_loc(lw, p->loop);
-    TlOp f = lw_op(lw, TL_OP_for, in, nc + 3, ty, nc);
-    TlBlock body = f ? tl_block_new(ir, lw->dst, f) : 0;
-    if (!body)
+    LwLoop l;
+    if (!lw_loop_begin(lw, p->loop, in, nc, "off", &l))
         return 0;
-    TlVal iv = tl_block_arg(ir, body, lw_ty(lw, TL_ELEM_I32), "off");
-    lw_mark_inner(lw, iv);
-    for (uint32_t i = 0; i < nc; i++) {
-        args[i] = tl_block_arg(ir, body, ty[i], "");
-        lw_mark_inner(lw, args[i]);
-    }
-    TlBuilder save = lw->b;
-    TlOp anchor = lw->anchor;
-    lw->b.block = body;
-    lw->b.before = 0;
-    if (!lw->anchor)
-        lw->anchor = f;
-    p->body = body;
-    if (!enter_body(p, acc, args) || !build_body(p, acc, iv, last) ||
+    p->body = lw->b.block;
+    if (!enter_body(p, acc, l.args) || !build_body(p, acc, l.iv, last) ||
         !carried_values(p, acc, &out, NULL, true))
         return 0;
     lw->b.loc = lw_loc(lw, p->loop);
     if (!lw_op(lw, TL_OP_yield, out.v.data, out.v.len, NULL, 0))
         return 0;
-    lw->b = save;
-    lw->anchor = anchor;
-    return f;
+    lw_loop_end(lw, &l);
+    return l.op;
 }
 
 /* Everything of the pipelined turns; acc are the accumulators, in and out. n: turns, i64, > 0. */

@@ -228,6 +228,19 @@ fold_division(Cx *x)
     return 0;
 }
 
+/* An associative operation that keeps its first operand, gives zero, or may be ordered anew. */
+static TlVal
+absorb(Cx *x, bool keeps, bool zero)
+{
+    if (keeps)
+        return in(x, 0);
+    if (zero && !x->tile)
+        become_const(x, (TlNum){0});
+    else
+        reassociate(x);
+    return 0;
+}
+
 static TlVal
 fold_integer(Cx *x)
 {
@@ -246,37 +259,14 @@ fold_integer(Cx *x)
     case TL_OP_add:
     case TL_OP_or:
     case TL_OP_xor:
-        if (cr && c == 0)
-            return a;
-        if (equal && x->code == TL_OP_or)
-            return a;
-        if (equal && x->code == TL_OP_xor && !x->tile)
-            become_const(x, (TlNum){0});
-        else
-            reassociate(x);
-        return 0;
+        return absorb(x, (cr && c == 0) || (equal && x->code == TL_OP_or), equal && x->code == TL_OP_xor);
     case TL_OP_mul:
-        if (cr && c == 1)
-            return a;
-        if (cr && c == 0 && !x->tile)
-            become_const(x, (TlNum){0});
-        else
-            reassociate(x);
-        return 0;
+        return absorb(x, cr && c == 1, cr && c == 0);
     case TL_OP_and:
-        if (equal || (cr && c == ones))
-            return a;
-        if (cr && c == 0 && !x->tile)
-            become_const(x, (TlNum){0});
-        else
-            reassociate(x);
-        return 0;
+        return absorb(x, equal || (cr && c == ones), cr && c == 0);
     case TL_OP_min:
     case TL_OP_max:
-        if (equal)
-            return a;
-        reassociate(x);
-        return 0;
+        return absorb(x, equal, false);
     case TL_OP_shl:
     case TL_OP_shr:
         return cr && c == 0 ? a : 0;

@@ -70,66 +70,71 @@ sim_acc_parse(const char *s, SimAcc *a)
     return false;
 }
 
+typedef struct AtomName {
+    const char *name;
+    uint8_t op, bytes;
+} AtomName;
+static const AtomName atom_rows[] = {
+    {"add_f32", AT_FADD, 4},         {"add_f64", AT_FADD, 8},
+    {"min_f64", AT_FMIN, 8},         {"max_f64", AT_FMAX, 8},
+    {"min_f32", AT_FMIN, 4},         {"max_f32", AT_FMAX, 4},
+    {"pk_add_f16", AT_PKF16, 4},     {"pk_add_bf16", AT_PKBF16, 4},
+    {"min_num_f64", AT_FMIN, 8},     {"max_num_f64", AT_FMAX, 8},
+    {"min_num_f32", AT_FMIN, 4},     {"max_num_f32", AT_FMAX, 4},
+    {"cond_sub_u32", AT_CONDSUB, 4}, {"sub_clamp_u32", AT_SUBCLAMP, 4},
+    {"csub_u32", AT_SUBCLAMP, 4},    {"ordered_add_b64", AT_ORDERED, 8},
+    {"cmpswap_f32", AT_FCMP, 4},
+};
+static const AtomName atom_vec[] = {
+    /* _x2: 8 bytes */
+    {"swap", AT_SWAP, 0}, {"cmpswap", AT_CMPSWAP, 0}, {"add", AT_ADD, 0},   {"sub", AT_SUB, 0},
+    {"smin", AT_SMIN, 0}, {"umin", AT_UMIN, 0},       {"smax", AT_SMAX, 0}, {"umax", AT_UMAX, 0},
+    {"and", AT_AND, 0},   {"or", AT_OR, 0},           {"xor", AT_XOR, 0},   {"inc", AT_INC, 0},
+    {"dec", AT_DEC, 0},
+};
+static const AtomName atom_lds[] = {
+    /* then 32 or 64, as in atom_rdna */
+    {"add_u", AT_ADD, 0},     {"sub_u", AT_SUB, 0},     {"rsub_u", AT_RSUB, 0},
+    {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
+    {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
+    {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
+    {"mskor_b", AT_MSKOR, 0}, {"cmpst_f", AT_FCMP, 0},  {"condxchg32_b", AT_CONDXCHG, 0},
+    {"wrap_b", AT_WRAP, 0},   {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
+};
+static const AtomName atom_rdna[] = {
+    {"swap_b", AT_SWAP, 0}, {"cmpswap_b", AT_CMPSWAP, 0}, {"add_u", AT_ADD, 0},  {"sub_u", AT_SUB, 0},
+    {"min_i", AT_SMIN, 0},  {"min_u", AT_UMIN, 0},        {"max_i", AT_SMAX, 0}, {"max_u", AT_UMAX, 0},
+    {"and_b", AT_AND, 0},   {"or_b", AT_OR, 0},           {"xor_b", AT_XOR, 0},  {"inc_u", AT_INC, 0},
+    {"dec_u", AT_DEC, 0},
+};
+
+/* The name that s begins with and that `four` or `eight`, for so many bytes, ends. */
+static void
+atom_sized(const AtomName *names, uint32_t n, const char *s, const char *four, const char *eight, SimAcc *a)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i].name);
+        if (strncmp(names[i].name, s, len) || (strcmp(s + len, four) && strcmp(s + len, eight)))
+            continue;
+        a->atom = names[i].op;
+        a->bytes = strcmp(s + len, four) ? 8 : 4;
+    }
+}
+
 bool
 sim_atom_parse(const char *s, bool ds, SimAcc *a)
 {
-    static const struct {
-        const char *name;
-        uint8_t op, bytes;
-    } rows[] =
-        {
-            {"add_f32", AT_FADD, 4},         {"add_f64", AT_FADD, 8},
-            {"min_f64", AT_FMIN, 8},         {"max_f64", AT_FMAX, 8},
-            {"min_f32", AT_FMIN, 4},         {"max_f32", AT_FMAX, 4},
-            {"pk_add_f16", AT_PKF16, 4},     {"pk_add_bf16", AT_PKBF16, 4},
-            {"min_num_f64", AT_FMIN, 8},     {"max_num_f64", AT_FMAX, 8},
-            {"min_num_f32", AT_FMIN, 4},     {"max_num_f32", AT_FMAX, 4},
-            {"cond_sub_u32", AT_CONDSUB, 4}, {"sub_clamp_u32", AT_SUBCLAMP, 4},
-            {"csub_u32", AT_SUBCLAMP, 4},    {"ordered_add_b64", AT_ORDERED, 8},
-            {"cmpswap_f32", AT_FCMP, 4},
-        },
-      vec[] =
-          {
-              {"swap", AT_SWAP, 0}, {"cmpswap", AT_CMPSWAP, 0}, {"add", AT_ADD, 0},   {"sub", AT_SUB, 0},
-              {"smin", AT_SMIN, 0}, {"umin", AT_UMIN, 0},       {"smax", AT_SMAX, 0}, {"umax", AT_UMAX, 0},
-              {"and", AT_AND, 0},   {"or", AT_OR, 0},           {"xor", AT_XOR, 0},   {"inc", AT_INC, 0},
-              {"dec", AT_DEC, 0},
-          },
-      lds[] =
-          {
-              {"add_u", AT_ADD, 0},     {"sub_u", AT_SUB, 0},     {"rsub_u", AT_RSUB, 0},
-              {"inc_u", AT_INC, 0},     {"dec_u", AT_DEC, 0},     {"min_i", AT_SMIN, 0},
-              {"max_i", AT_SMAX, 0},    {"min_u", AT_UMIN, 0},    {"max_u", AT_UMAX, 0},
-              {"and_b", AT_AND, 0},     {"or_b", AT_OR, 0},       {"xor_b", AT_XOR, 0},
-              {"mskor_b", AT_MSKOR, 0}, {"cmpst_f", AT_FCMP, 0},  {"condxchg32_b", AT_CONDXCHG, 0},
-              {"wrap_b", AT_WRAP, 0},   {"wrxchg_b", AT_SWAP, 0}, {"cmpst_b", AT_CMPSWAP, 0},
-          },
-      rdna[] = {
-          {"swap_b", AT_SWAP, 0}, {"cmpswap_b", AT_CMPSWAP, 0}, {"add_u", AT_ADD, 0},  {"sub_u", AT_SUB, 0},
-          {"min_i", AT_SMIN, 0},  {"min_u", AT_UMIN, 0},        {"max_i", AT_SMAX, 0}, {"max_u", AT_UMAX, 0},
-          {"and_b", AT_AND, 0},   {"or_b", AT_OR, 0},           {"xor_b", AT_XOR, 0},  {"inc_u", AT_INC, 0},
-          {"dec_u", AT_DEC, 0},
-      };
     memset(a, 0, sizeof *a);
-    for (uint32_t i = 0; i < TL_COUNT(rows); i++)
-        if (!strcmp(rows[i].name, s)) {
-            a->atom = rows[i].op;
-            a->bytes = rows[i].bytes;
+    for (uint32_t i = 0; i < TL_COUNT(atom_rows); i++)
+        if (!strcmp(atom_rows[i].name, s)) {
+            a->atom = atom_rows[i].op;
+            a->bytes = atom_rows[i].bytes;
         }
-    for (uint32_t i = 0; !ds && i < TL_COUNT(vec); i++) {
-        size_t n = strlen(vec[i].name);
-        if (!strncmp(vec[i].name, s, n) && (!s[n] || !strcmp(s + n, "_x2"))) {
-            a->atom = vec[i].op;
-            a->bytes = s[n] ? 8 : 4;
-        }
-    }
-    for (uint32_t i = 0; i < (ds ? TL_COUNT(lds) : TL_COUNT(rdna)); i++) {
-        const char *name = ds ? lds[i].name : rdna[i].name;
-        size_t n = strlen(name);
-        if (!strncmp(name, s, n) && (!strcmp(s + n, "32") || !strcmp(s + n, "64"))) {
-            a->atom = ds ? lds[i].op : rdna[i].op;
-            a->bytes = s[n] == '6' ? 8 : 4;
-        }
+    if (ds) {
+        atom_sized(atom_lds, TL_COUNT(atom_lds), s, "32", "64", a);
+    } else {
+        atom_sized(atom_vec, TL_COUNT(atom_vec), s, "", "_x2", a);
+        atom_sized(atom_rdna, TL_COUNT(atom_rdna), s, "32", "64", a);
     }
     a->dwords = a->bytes / 4;
     a->width = a->bytes == 8 ? SIM_WIDTH_8 : SIM_WIDTH_4;
@@ -184,6 +189,29 @@ minmax_f64(uint64_t a, uint64_t b, bool max)
     return (x < y) == max ? b : a;
 }
 
+static uint64_t
+cond_swap(uint64_t old, uint64_t data)
+{
+    uint32_t lo = (uint32_t)data, hi = (uint32_t)(data >> 32);
+    lo = lo >> 31 ? lo & 0x7fffffff : (uint32_t)old;
+    hi = hi >> 31 ? hi & 0x7fffffff : (uint32_t)(old >> 32);
+    return lo | (uint64_t)hi << 32;
+}
+
+static uint32_t
+add_halves(uint32_t a, uint32_t b)
+{
+    return (f_half(sim_f16(a & 0xffff) + sim_f16(b & 0xffff)) & 0xffff) |
+           f_half(sim_f16(a >> 16) + sim_f16(b >> 16)) << 16;
+}
+
+static uint32_t
+add_bhalves(uint32_t a, uint32_t b)
+{
+    return (f_bf16(sim_f32(a << 16) + sim_f32(b << 16)) & 0xffff) |
+           f_bf16(sim_f32(a & 0xffff0000u) + sim_f32(b & 0xffff0000u)) << 16;
+}
+
 uint64_t
 sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
 {
@@ -230,12 +258,8 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
                   : minmax_f32((uint32_t)old, (uint32_t)data, op == AT_FMAX);
     case AT_FCMP:
         return (w8 ? sim_f64(old) == sim_f64(cmp) : sim_f32(old) == sim_f32(cmp)) ? data : old;
-    case AT_CONDXCHG: {
-        uint32_t lo = (uint32_t)data, hi = (uint32_t)(data >> 32);
-        lo = lo >> 31 ? lo & 0x7fffffff : (uint32_t)old;
-        hi = hi >> 31 ? hi & 0x7fffffff : (uint32_t)(old >> 32);
-        return lo | (uint64_t)hi << 32;
-    }
+    case AT_CONDXCHG:
+        return cond_swap(old, data);
     case AT_WRAP: /* a ring buffer's index: wraps by data, else grows by cmp */
         return (uint32_t)old >= (uint32_t)data ? old - data : old + cmp;
     case AT_CONDSUB:
@@ -246,16 +270,10 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
         if ((uint32_t)old != (uint32_t)data)
             return old;
         return (uint32_t)(old + 1) | ((old >> 32) + (data >> 32)) << 32;
-    case AT_PKF16: {
-        uint32_t o = (uint32_t)old, d = (uint32_t)data;
-        return (f_half(sim_f16(o & 0xffff) + sim_f16(d & 0xffff)) & 0xffff) |
-               f_half(sim_f16(o >> 16) + sim_f16(d >> 16)) << 16;
-    }
-    case AT_PKBF16: {
-        uint32_t o = (uint32_t)old, d = (uint32_t)data;
-        return (f_bf16(sim_f32(o << 16) + sim_f32(d << 16)) & 0xffff) |
-               f_bf16(sim_f32(o & 0xffff0000u) + sim_f32(d & 0xffff0000u)) << 16;
-    }
+    case AT_PKF16:
+        return add_halves((uint32_t)old, (uint32_t)data);
+    case AT_PKBF16:
+        return add_bhalves((uint32_t)old, (uint32_t)data);
     }
     return old;
 }

@@ -425,9 +425,74 @@ mfma_poison(SimWave *w, const SimRec *r, const SimExt *x)
  */
 
 static void
-lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
+writelane_poison(SimWave *w, const SimRec *r)
 {
     SimChk *c = w->chk;
+    uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & sim_lane_bits(w));
+    /* spilled lane masks: bits of lanes that are off may be undefined, a register does not know of bits */
+    SimSrc s = r->src[0];
+    bool all = s.kind == SRC_S ? c->sp[s.idx] == ~0u : source_poison(w, s, 1) != 0;
+    set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (all ? bit : 0));
+}
+
+static void
+perm_poison(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    uint8_t lane[64];
+    uint64_t exec = EXEC(w), src = c->vp[r->src[0].idx], out = 0,
+             sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
+    sim_perm_lanes(w, r, lane);
+    for (uint32_t l = 0; l < LANES; l++)
+        out |= (lane[l] < 64 ? (src >> lane[l]) & 1 : lane[l] == 255 ? (c->vp[r->dst] >> l) & 1 : 0) << l;
+    set_vp(c, r->dst, (c->vp[r->dst] & ~exec) | ((out | sel) & exec));
+}
+
+static void
+rel_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    uint32_t src, dst;
+    if (!sim_rel_rows(w, r, &src, &dst))
+        return;
+    uint64_t exec = EXEC(w), p = r->src[0].kind == SRC_V ? c->vp[src] : source_poison(w, r->src[0], 1),
+             q = c->vp[dst], wr = exec;
+    if (sim_is_dpp(&x->in))
+        p = dpp_poison(w, x, p, &wr);
+    set_vp(c, dst, (q & ~wr) | (p & wr));
+    if (x->poison == POI_SWAPREL)
+        set_vp(c, src, (p & ~exec) | (q & exec));
+}
+
+static void
+wide_poison(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    uint64_t exec = EXEC(w), p = source_poison(w, r->src[0], 2) | source_poison(w, r->src[1], 1), q[4];
+    for (uint32_t k = 0; k < 4; k++)
+        q[k] = (p | c->vp[r->src[2].idx + k]) & exec;
+    for (uint32_t k = 0; k < 4; k++)
+        set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~exec) | q[k]);
+}
+
+/* v_swap, v_permlane{16,32}_swap (n lanes up) */
+static void
+swap_poison(SimWave *w, const SimRec *r, uint32_t n)
+{
+    SimChk *c = w->chk;
+    uint32_t a = r->dst, b = r->src[0].idx;
+    uint64_t even = n == 16   ? UINT64_C(0x0000ffff0000ffff)
+                    : n == 32 ? UINT64_C(0xffffffff)
+                              : ~UINT64_C(0),
+             on = EXEC(w) & (EXEC(w) >> n) & even;
+    uint64_t pa = c->vp[a], pb = c->vp[b];
+    set_vp(c, a, (pa & ~(on << n)) | (pb & on) << n);
+    set_vp(c, b, (pb & ~on) | ((pa >> n) & on));
+}
+
+static void
+lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
+{
     uint64_t exec = EXEC(w);
     switch ((PoisonRule)x->poison) {
     case POI_READFIRST:
@@ -435,66 +500,28 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
         uint32_t l = x->poison == POI_READLANE ? s32(w, r->src[1]) & sim_lane_bits(w)
                      : exec                    ? (uint32_t)__builtin_ctzll(exec)
                                                : 0;
-        set_sp(c, r->dst, (source_poison(w, r->src[0], 1) >> l) & 1 ? ~0u : 0);
+        set_sp(w->chk, r->dst, (source_poison(w, r->src[0], 1) >> l) & 1 ? ~0u : 0);
         break;
     }
-    case POI_WRITELANE: {
-        uint64_t bit = UINT64_C(1) << (s32(w, r->src[1]) & sim_lane_bits(w));
-        /* spilled lane masks: bits of lanes that are off may be undefined, a register does not know of bits
-         */
-        SimSrc s = r->src[0];
-        bool all = s.kind == SRC_S ? c->sp[s.idx] == ~0u : source_poison(w, s, 1) != 0;
-        set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (all ? bit : 0));
+    case POI_WRITELANE:
+        writelane_poison(w, r);
         break;
-    }
-    case POI_SWAP: {
-        uint32_t a = r->dst, b = r->src[0].idx;
-        uint64_t pa = c->vp[a], pb = c->vp[b];
-        set_vp(c, a, (pa & ~exec) | (pb & exec));
-        set_vp(c, b, (pb & ~exec) | (pa & exec));
+    case POI_SWAP:
+        swap_poison(w, r, 0);
         break;
-    }
-    case POI_PERM: {
-        uint8_t lane[64];
-        uint64_t src = c->vp[r->src[0].idx], out = 0,
-                 sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
-        sim_perm_lanes(w, r, lane);
-        for (uint32_t l = 0; l < LANES; l++)
-            out |= (lane[l] < 64 ? (src >> lane[l]) & 1 : lane[l] == 255 ? (c->vp[r->dst] >> l) & 1 : 0) << l;
-        set_vp(c, r->dst, (c->vp[r->dst] & ~exec) | ((out | sel) & exec));
+    case POI_PERM:
+        perm_poison(w, r);
         break;
-    }
     case POI_MOVREL:
-    case POI_SWAPREL: {
-        uint32_t src, dst;
-        if (!sim_rel_rows(w, r, &src, &dst))
-            break;
-        uint64_t p = r->src[0].kind == SRC_V ? c->vp[src] : source_poison(w, r->src[0], 1), q = c->vp[dst],
-                 wr = exec;
-        if (sim_is_dpp(&x->in))
-            p = dpp_poison(w, x, p, &wr);
-        set_vp(c, dst, (q & ~wr) | (p & wr));
-        if (x->poison == POI_SWAPREL)
-            set_vp(c, src, (p & ~exec) | (q & exec));
+    case POI_SWAPREL:
+        rel_poison(w, r, x);
         break;
-    }
-    case POI_WIDE: {
-        uint64_t p = source_poison(w, r->src[0], 2) | source_poison(w, r->src[1], 1), q[4];
-        for (uint32_t k = 0; k < 4; k++)
-            q[k] = (p | c->vp[r->src[2].idx + k]) & exec;
-        for (uint32_t k = 0; k < 4; k++)
-            set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~exec) | q[k]);
+    case POI_WIDE:
+        wide_poison(w, r);
         break;
-    }
-    case POI_PERMSWAP: {
-        uint32_t a = r->dst, b = r->src[0].idx, n = r->aux;
-        uint64_t even = n == 16 ? UINT64_C(0x0000ffff0000ffff) : UINT64_C(0xffffffff),
-                 on = exec & (exec >> n) & even;
-        uint64_t pa = c->vp[a], pb = c->vp[b];
-        set_vp(c, a, (pa & ~(on << n)) | (pb & on) << n);
-        set_vp(c, b, (pb & ~on) | ((pa >> n) & on));
+    case POI_PERMSWAP:
+        swap_poison(w, r, r->aux);
         break;
-    }
     default:
         break;
     }
@@ -519,6 +546,21 @@ exec_matters(const SimWave *w, const SimExt *x)
     if (!strncmp(n, "or", 2) || !strncmp(n, "nor", 3))
         return negated ? e : ~e;
     return ~UINT64_C(0);
+}
+
+/* s_mov exec, saveexec: what goes into EXEC must be defined. */
+static bool
+exec_sinks(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    const SimChk *c = w->chk;
+    uint64_t matters = exec_matters(w, x);
+    for (uint32_t i = 0; i < x->nsread; i++) {
+        const SimRange *g = &x->sread[i];
+        uint64_t bits = c->sp[g->start] | (g->n >= 2 ? (uint64_t)c->sp[g->start + 1u] << 32 : 0);
+        if (g->start != S_EXEC && (bits & matters) && !sink_scalar(w, r, g, "EXEC"))
+            return false;
+    }
+    return true;
 }
 
 bool
@@ -566,15 +608,8 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_SALU_SEL:
     case POI_SALU_ANDN2:
     case POI_SALU_ORN2:
-        if (x->writes_exec) { /* s_mov exec, saveexec: what goes into EXEC must be defined */
-            uint64_t matters = exec_matters(w, x);
-            for (uint32_t i = 0; i < x->nsread; i++) {
-                const SimRange *g = &x->sread[i];
-                uint64_t bits = c->sp[g->start] | (g->n >= 2 ? (uint64_t)c->sp[g->start + 1u] << 32 : 0);
-                if (g->start != S_EXEC && (bits & matters) && !sink_scalar(w, r, g, "EXEC"))
-                    return false;
-            }
-        }
+        if (x->writes_exec && !exec_sinks(w, r, x))
+            return false;
         salu_poison(w, r, x);
         break;
     case POI_NONE:

@@ -555,6 +555,33 @@ parse_ds(const char *name, DsOp *op, SimBody *body)
     return true;
 }
 
+/* What moves no row between registers and memory. */
+static bool
+build_special(SimBuild *b, const char *n)
+{
+    SimRec *r = b->r;
+    bool permute =
+        !strcmp(n, "ds_permute_b32") || !strncmp(n, "ds_bpermute_", 12) || !strcmp(n, "ds_swizzle_b32");
+    if (!strcmp(n, "ds_nop")) {
+        r->body = body_ds_nop;
+        return true;
+    }
+    if (permute) {
+        bool halves = b->code->arch == ISA_GFX1100 && b->code->wave64; /* each by itself */
+        r->fl = b->code->wave64 && !halves ? 63 : 31;
+        r->fl2 = halves ? 32 : 0;
+        r->aux = !strcmp(n, "ds_bpermute_fi_b32");
+        r->body = n[3] == 'p' ? body_permute : n[3] == 'b' ? body_bpermute : body_swizzle;
+    } else if (!strcmp(n, "ds_append") || !strcmp(n, "ds_consume")) {
+        r->body = body_append;
+        r->aux = n[3] == 'c';
+    } else {
+        return false;
+    }
+    r->imm = (int32_t)((uint32_t)b->in->offset & 0xffff);
+    return true;
+}
+
 bool
 sim_build_ds(SimBuild *b)
 {
@@ -586,27 +613,8 @@ sim_build_ds(SimBuild *b)
             r->src[i] = sim_build_src(b, o);
     }
     r->imm = in->offset;
-    if (direct) {
-        r->body = body_direct;
-        return true;
-    }
-    if (!strcmp(n, "ds_nop")) {
-        r->body = body_ds_nop;
-        return true;
-    }
-    if (!strcmp(n, "ds_permute_b32") || !strncmp(n, "ds_bpermute_", 12) || !strcmp(n, "ds_swizzle_b32")) {
-        bool halves = b->code->arch == ISA_GFX1100 && b->code->wave64; /* each by itself */
-        r->fl = b->code->wave64 && !halves ? 63 : 31;
-        r->fl2 = halves ? 32 : 0;
-        r->aux = !strcmp(n, "ds_bpermute_fi_b32");
-        r->body = n[3] == 'p' ? body_permute : n[3] == 'b' ? body_bpermute : body_swizzle;
-        r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
-        return true;
-    }
-    if (!strcmp(n, "ds_append") || !strcmp(n, "ds_consume")) {
-        r->body = body_append;
-        r->aux = n[3] == 'c';
-        r->imm = (int32_t)((uint32_t)in->offset & 0xffff);
+    if (direct || build_special(b, n)) {
+        r->body = direct ? body_direct : r->body;
         return true;
     }
     DsOp *op = tl_arena_alloc(&b->code->arena, sizeof *op, 8);

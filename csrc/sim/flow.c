@@ -334,84 +334,100 @@ sim_build_flow_operands(SimBuild *b)
     }
 }
 
+static const struct {
+    const char *name;
+    SimBody body;
+} rows[] = {
+    {"s_nop", f_nop},
+    {"s_waitcnt", f_nop},
+    {"s_waitcnt_vscnt", f_nop},
+    {"s_waitcnt_vmcnt", f_nop},
+    {"s_waitcnt_expcnt", f_nop},
+    {"s_waitcnt_lgkmcnt", f_nop},
+    {"s_waitcnt_depctr", f_nop},
+    {"s_wait_alu", f_nop},
+    {"s_wait_idle", f_nop},
+    {"s_wait_event", f_nop},
+    {"s_wait_loadcnt", f_nop},
+    {"s_wait_storecnt", f_nop},
+    {"s_wait_samplecnt", f_nop},
+    {"s_wait_bvhcnt", f_nop},
+    {"s_wait_expcnt", f_nop},
+    {"s_wait_dscnt", f_nop},
+    {"s_wait_kmcnt", f_nop},
+    {"s_wait_loadcnt_dscnt", f_nop},
+    {"s_wait_storecnt_dscnt", f_nop},
+    {"s_delay_alu", f_nop},
+    {"s_clause", f_nop},
+    {"s_set_inst_prefetch_distance", f_nop},
+    {"s_version", f_nop},
+    {"s_ttracedata_imm", f_nop},
+    {"s_cbranch_cdbgsys", f_nop},
+    {"s_cbranch_cdbguser", f_nop},
+    {"s_cbranch_cdbgsys_or_user", f_nop},
+    {"s_cbranch_cdbgsys_and_user", f_nop},
+    {"s_setprio", f_nop},
+    {"s_sendmsg", f_sendmsg},
+    {"s_icache_inv", f_nop},
+    {"s_incperflevel", f_nop},
+    {"s_decperflevel", f_nop},
+    {"s_ttracedata", f_nop},
+    {"s_wakeup", f_nop},
+    {"s_branch", f_branch},
+    {"s_cbranch_scc0", f_scc0},
+    {"s_cbranch_scc1", f_scc1},
+    {"s_cbranch_vccz", f_vccz},
+    {"s_cbranch_vccnz", f_vccnz},
+    {"s_cbranch_execz", f_execz},
+    {"s_cbranch_execnz", f_execnz},
+    {"s_endpgm", f_endpgm},
+    {"s_endpgm_saved", f_endpgm},
+    {"s_barrier", f_barrier},
+    {"s_sleep", f_sleep},
+    {"s_trap", f_trap},
+    {"s_getpc_b64", f_getpc},
+    {"s_setpc_b64", f_setpc},
+    {"s_swappc_b64", f_swappc},
+    {"s_call_b64", f_call},
+    {"s_movrelsd_2_b32", f_rdna_movrelsd},
+    {"s_subvector_loop_begin", f_subvector_begin},
+    {"s_subvector_loop_end", f_subvector_end},
+    {"s_setkill", f_setkill},
+    {"s_sethalt", f_sethalt},
+    {"s_sendmsghalt", f_sendmsghalt},
+    {"s_rfe_b64", f_privileged},
+    {"s_rfe_restore_b64", f_privileged},
+    {"s_code_end", f_code_end},
+    {"s_alloc_vgpr", f_alloc_vgpr},
+    {"s_sleep_var", f_sleep},
+    {"s_set_gpr_idx_on", f_idx_on},
+    {"s_set_gpr_idx_off", f_idx_off},
+    {"s_set_gpr_idx_idx", f_idx_idx},
+    {"s_set_gpr_idx_mode", f_idx_mode},
+    {"s_movrels_b32", f_movrels32},
+    {"s_movrels_b64", f_movrels64},
+    {"s_movreld_b32", f_movreld32},
+    {"s_movreld_b64", f_movreld64},
+};
+
+/* A branch whose target lies outside of the code faults when it is taken. */
+static void
+build_jump(SimBuild *b)
+{
+    SimRec *r = b->r;
+    r->imm = 1 + (int16_t)r->imm;
+    int64_t at = (b->index + (int64_t)r->imm);
+    if (at >= 0 && at < (int64_t)b->code->nrec)
+        return;
+    while (jumps[r->aux] != r->body)
+        r->aux++;
+    r->imm = 0;
+    r->body = f_wild;
+}
+
 bool
 sim_build_flow(SimBuild *b)
 {
-    static const struct {
-        const char *name;
-        SimBody body;
-    } rows[] = {
-        {"s_nop", f_nop},
-        {"s_waitcnt", f_nop},
-        {"s_waitcnt_vscnt", f_nop},
-        {"s_waitcnt_vmcnt", f_nop},
-        {"s_waitcnt_expcnt", f_nop},
-        {"s_waitcnt_lgkmcnt", f_nop},
-        {"s_waitcnt_depctr", f_nop},
-        {"s_wait_alu", f_nop},
-        {"s_wait_idle", f_nop},
-        {"s_wait_event", f_nop},
-        {"s_wait_loadcnt", f_nop},
-        {"s_wait_storecnt", f_nop},
-        {"s_wait_samplecnt", f_nop},
-        {"s_wait_bvhcnt", f_nop},
-        {"s_wait_expcnt", f_nop},
-        {"s_wait_dscnt", f_nop},
-        {"s_wait_kmcnt", f_nop},
-        {"s_wait_loadcnt_dscnt", f_nop},
-        {"s_wait_storecnt_dscnt", f_nop},
-        {"s_delay_alu", f_nop},
-        {"s_clause", f_nop},
-        {"s_set_inst_prefetch_distance", f_nop},
-        {"s_version", f_nop},
-        {"s_ttracedata_imm", f_nop},
-        {"s_cbranch_cdbgsys", f_nop},
-        {"s_cbranch_cdbguser", f_nop},
-        {"s_cbranch_cdbgsys_or_user", f_nop},
-        {"s_cbranch_cdbgsys_and_user", f_nop},
-        {"s_setprio", f_nop},
-        {"s_sendmsg", f_sendmsg},
-        {"s_icache_inv", f_nop},
-        {"s_incperflevel", f_nop},
-        {"s_decperflevel", f_nop},
-        {"s_ttracedata", f_nop},
-        {"s_wakeup", f_nop},
-        {"s_branch", f_branch},
-        {"s_cbranch_scc0", f_scc0},
-        {"s_cbranch_scc1", f_scc1},
-        {"s_cbranch_vccz", f_vccz},
-        {"s_cbranch_vccnz", f_vccnz},
-        {"s_cbranch_execz", f_execz},
-        {"s_cbranch_execnz", f_execnz},
-        {"s_endpgm", f_endpgm},
-        {"s_endpgm_saved", f_endpgm},
-        {"s_barrier", f_barrier},
-        {"s_sleep", f_sleep},
-        {"s_trap", f_trap},
-        {"s_getpc_b64", f_getpc},
-        {"s_setpc_b64", f_setpc},
-        {"s_swappc_b64", f_swappc},
-        {"s_call_b64", f_call},
-        {"s_movrelsd_2_b32", f_rdna_movrelsd},
-        {"s_subvector_loop_begin", f_subvector_begin},
-        {"s_subvector_loop_end", f_subvector_end},
-        {"s_setkill", f_setkill},
-        {"s_sethalt", f_sethalt},
-        {"s_sendmsghalt", f_sendmsghalt},
-        {"s_rfe_b64", f_privileged},
-        {"s_rfe_restore_b64", f_privileged},
-        {"s_code_end", f_code_end},
-        {"s_alloc_vgpr", f_alloc_vgpr},
-        {"s_sleep_var", f_sleep},
-        {"s_set_gpr_idx_on", f_idx_on},
-        {"s_set_gpr_idx_off", f_idx_off},
-        {"s_set_gpr_idx_idx", f_idx_idx},
-        {"s_set_gpr_idx_mode", f_idx_mode},
-        {"s_movrels_b32", f_movrels32},
-        {"s_movrels_b64", f_movrels64},
-        {"s_movreld_b32", f_movreld32},
-        {"s_movreld_b64", f_movreld64},
-    };
     uint32_t i = 0;
     while (i < TL_COUNT(rows) && strcmp(rows[i].name, b->name))
         i++;
@@ -427,15 +443,7 @@ sim_build_flow(SimBuild *b)
                   : j == f_movreld32 ? f_rdna_movreld32
                   : j == f_movreld64 ? f_rdna_movreld64
                                      : j;
-    if (is_jump(j)) {
-        r->imm = 1 + (int16_t)r->imm;
-        int64_t at = (b->index + (int64_t)r->imm);
-        if (at < 0 || at >= (int64_t)b->code->nrec) {
-            while (jumps[r->aux] != j)
-                r->aux++;
-            r->imm = 0;
-            r->body = f_wild;
-        }
-    }
+    if (is_jump(j))
+        build_jump(b);
     return true;
 }

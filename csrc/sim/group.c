@@ -487,6 +487,25 @@ report_waiters(SimGroup *g, SimWave *spin)
 
 enum { WAVE_SLICE = 4096 };
 
+static uint32_t
+count_waves(const SimGroup *g, WaveStop stop)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->nwaves; i++)
+        n += g->waves[i].stop == stop;
+    return n;
+}
+
+/* No wave can run. */
+static SimRun
+stuck(SimGroup *g)
+{
+    if (count_waves(g, ST_SLEEP)) /* the others wait for these */
+        return SIM_RUN_YIELD;
+    sim_barrier_stuck(g);
+    return SIM_RUN_BLOCKED;
+}
+
 SimRun
 sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
 {
@@ -501,25 +520,14 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
     if (g->ended)
         return SIM_RUN_FAULT;
     while (used < budget) {
-        uint32_t live = 0, runnable = 0, asleep = 0;
-        for (uint32_t i = 0; i < g->nwaves; i++) {
-            live += g->waves[i].stop != ST_END;
-            asleep += g->waves[i].stop == ST_SLEEP;
-            runnable += g->waves[i].stop == ST_RUN;
-        }
-        if (!live)
-            break;
-        if (!runnable) {
-            if (barrier_met(g)) {
-                if (!release_barrier(g))
-                    return SIM_RUN_FAULT;
-                continue;
-            }
-            if (!asleep) {
-                sim_barrier_stuck(g);
-                return SIM_RUN_BLOCKED;
-            }
-            return SIM_RUN_YIELD; /* some sleep, the others wait for them */
+        if (!count_waves(g, ST_RUN)) {
+            if (count_waves(g, ST_END) == g->nwaves)
+                break;
+            if (!barrier_met(g))
+                return stuck(g);
+            if (!release_barrier(g))
+                return SIM_RUN_FAULT;
+            continue;
         }
         SimWave *w = &g->waves[g->cur];
         if (w->stop != ST_RUN) {
@@ -635,6 +643,68 @@ run_on(SimWave *w, uint64_t budget, uint64_t (*run)(SimWave *w, uint64_t budget)
     }
 }
 
+static void
+take_state(SimWave *w, SimCode *c, const SimWaveState *state)
+{
+    w->code = c;
+    w->mode = state->mode;
+    w->mode_cls = sim_mode_class(c->arch, w->mode) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
+    w->recs = sim_code_table(c, w->mode_cls);
+    w->rec = w->recs;
+    memcpy(w->s, state->s, sizeof state->s);
+    put_mask(w, S_VCC, state->vcc);
+    w->s[S_M0] = state->m0;
+    put64(w->s + S_EXEC, state->exec);
+    sim_mask_rebuild(w, EXEC(w));
+    w->scc = state->scc;
+    memcpy(w->v, state->v, wave_reg_bytes());
+    if (state->lds_bytes)
+        memcpy(w->g->lds, state->lds, state->lds_bytes);
+    if (w->chk) {
+        sim_chk_reset(w);
+        sim_chk_given(w, state);
+    }
+    w->stop = w->recs ? ST_RUN : ST_FAULT;
+}
+
+static void
+give_state(const SimWave *w, SimWaveState *state)
+{
+    memcpy(state->s, w->s, sizeof state->s);
+    memcpy(state->v, w->v, wave_reg_bytes());
+    state->vcc = VCC(w);
+    state->exec = get64(w->s + S_EXEC);
+    state->m0 = w->s[S_M0];
+    state->scc = w->scc;
+    state->mode = w->mode;
+    if (state->lds_bytes)
+        memcpy(state->lds, w->g->lds, state->lds_bytes);
+}
+
+/* false: a fault, of which *g->capture tells. */
+static bool
+exec_state(SimWave *w, const SimWaveState *state, uint64_t most)
+{
+    SimGroup *g = w->g;
+    bool late = state->late && w->recs;
+    if (late && !sim_late_open(g, state->seed)) {
+        g->capture->check = SIM_FAULT_OOM;
+        return false;
+    }
+    if (late) {
+        sim_late_reset(w);
+        run_on(w, most, sim_late_run);
+        if (w->stop != ST_FAULT)
+            sim_late_drain(g);
+    } else if (w->recs) {
+        run_on(w, most, w->chk ? sim_run_checked : run_plain);
+    }
+    if (w->recs && w->stop == ST_RUN && !g->ended)
+        sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0, "%llu instructions without an end",
+                  (unsigned long long)most);
+    return w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP;
+}
+
 bool
 sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint64_t max_instructions,
                SimMemPort *port, SimWaveState *state, SimFault *fault)
@@ -661,50 +731,10 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
         fault->check = SIM_FAULT_OOM;
     } else {
         SimWave *w = &g.waves[0];
-        w->code = c;
         w->port = port;
-        w->mode = state->mode;
-        w->mode_cls = sim_mode_class(w->code->arch, w->mode) | (state->mfma_hw ? MODE_HW : MODE_PLAIN);
-        w->recs = sim_code_table(c, w->mode_cls);
-        w->rec = w->recs;
-        memcpy(w->s, state->s, sizeof state->s);
-        put_mask(w, S_VCC, state->vcc);
-        w->s[S_M0] = state->m0;
-        put64(w->s + S_EXEC, state->exec);
-        sim_mask_rebuild(w, EXEC(w));
-        w->scc = state->scc;
-        memcpy(w->v, state->v, wave_reg_bytes());
-        if (state->lds_bytes)
-            memcpy(g.lds, state->lds, state->lds_bytes);
-        if (w->chk) {
-            sim_chk_reset(w);
-            sim_chk_given(w, state);
-        }
-        w->stop = w->recs ? ST_RUN : ST_FAULT;
-        uint64_t most = max_instructions ? max_instructions : 1000000;
-        if (state->late && w->recs && (ok = sim_late_open(&g, state->seed))) {
-            sim_late_reset(w);
-            run_on(w, most, sim_late_run);
-            if (w->stop != ST_FAULT)
-                sim_late_drain(&g);
-        } else if (w->recs && !state->late) {
-            run_on(w, most, w->chk ? sim_run_checked : run_plain);
-        }
-        if (!ok)
-            fault->check = SIM_FAULT_OOM;
-        if (ok && w->recs && w->stop == ST_RUN && !g.ended)
-            sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0,
-                      "%llu instructions without an end", (unsigned long long)most);
-        ok = ok && (w->stop == ST_END || w->stop == ST_RUN || w->stop == ST_SLEEP);
-        memcpy(state->s, w->s, sizeof state->s);
-        memcpy(state->v, w->v, wave_reg_bytes());
-        state->vcc = VCC(w);
-        state->exec = get64(w->s + S_EXEC);
-        state->m0 = w->s[S_M0];
-        state->scc = w->scc;
-        state->mode = w->mode;
-        if (state->lds_bytes)
-            memcpy(state->lds, g.lds, state->lds_bytes);
+        take_state(w, c, state);
+        ok = exec_state(w, state, max_instructions ? max_instructions : 1000000);
+        give_state(w, state);
     }
     sim_late_close(&g);
     sim_gws_free(g.gws);

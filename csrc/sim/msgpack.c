@@ -62,32 +62,10 @@ number(MpCursor *c, MpValue *v, uint8_t b)
     return true;
 }
 
-bool
-mp_read(MpCursor *c, MpValue *v)
+/* What a byte of 0xc0 to 0xdf that is no number begins. */
+static bool
+tagged(MpCursor *c, MpValue *v, uint8_t b)
 {
-    *v = (MpValue){0};
-    if (c->bad || c->p >= c->end)
-        return fail(c);
-    uint8_t b = *c->p++;
-    if (b < 0x80) {
-        v->type = MP_UINT;
-        v->u = b;
-        return true;
-    }
-    if (b >= 0xe0) {
-        v->type = MP_INT;
-        v->u = (uint64_t)(int64_t)(int8_t)b;
-        return true;
-    }
-    if (b < 0x90 || b < 0xa0) {
-        v->type = b < 0x90 ? MP_MAP : MP_ARRAY;
-        v->u = b & 15;
-        return true;
-    }
-    if (b < 0xc0)
-        return bytes(c, v, MP_STR, b & 31);
-    if (b >= 0xcc && b <= 0xd3)
-        return number(c, v, b);
     switch (b) {
     case 0xc0:
         v->type = MP_NIL;
@@ -128,6 +106,35 @@ mp_read(MpCursor *c, MpValue *v)
     default: /* 0xc1 */
         return fail(c);
     }
+}
+
+bool
+mp_read(MpCursor *c, MpValue *v)
+{
+    *v = (MpValue){0};
+    if (c->bad || c->p >= c->end)
+        return fail(c);
+    uint8_t b = *c->p++;
+    if (b < 0x80) {
+        v->type = MP_UINT;
+        v->u = b;
+        return true;
+    }
+    if (b >= 0xe0) {
+        v->type = MP_INT;
+        v->u = (uint64_t)(int64_t)(int8_t)b;
+        return true;
+    }
+    if (b < 0x90 || b < 0xa0) {
+        v->type = b < 0x90 ? MP_MAP : MP_ARRAY;
+        v->u = b & 15;
+        return true;
+    }
+    if (b < 0xc0)
+        return bytes(c, v, MP_STR, b & 31);
+    if (b >= 0xcc && b <= 0xd3)
+        return number(c, v, b);
+    return tagged(c, v, b);
 }
 
 static bool

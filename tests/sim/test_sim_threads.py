@@ -238,7 +238,8 @@ print("done")
 def test_races_of_the_simulator_are_seen(what):
     """Two devices in two threads add their statistics to one record, which the contract forbids: ThreadSanitizer
     reports it. That their kernels race on one array it does not."""
-    env = client_env(PYTHONPATH=os.pathsep.join([os.environ["PYTHONPATH"], os.path.dirname(__file__)]))
+    path = os.pathsep.join([os.environ["PYTHONPATH"], os.path.dirname(__file__)])
+    env = client_env(PYTHONPATH=path, TSAN_OPTIONS=os.environ["TSAN_OPTIONS"] + " log_path=stderr")
     r = subprocess.run([sys.executable, "-c", PLANTED, what], capture_output=True, text=True, env=env, timeout=120)
     if what == "shared":
         assert r.returncode == 66 and "data race" in r.stderr and "dispatch.c" in r.stderr, r.stderr
