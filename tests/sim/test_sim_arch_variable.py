@@ -38,3 +38,14 @@ def test_chip(tmp_path, name, chip):
     r = subprocess.run([sys.executable, tmp_path / "p.py"], capture_output=True, text=True, env=env)
     assert r.returncode == 0 and r.stdout == "200\n", r.stderr
     assert {line.split("\t")[0] for line in (tmp_path / "ran").read_text().splitlines()} == {chip or "gfx942"}
+
+
+@pytest.mark.parametrize("name, value", [("ARCH", "gfx000"), ("DEVICES", "gfx000"), ("DEVICES", ",")])
+def test_no_such_chip(tmp_path, name, value):
+    """The error names the variable, what it holds, and the chips that there are."""
+    (tmp_path / "p.py").write_text(PROGRAM)
+    env = client_env(PYTHONPATH=str(Path(__file__).resolve().parents[2]), **{f"TILELANG_SIM_{name}": value})
+    r = subprocess.run([sys.executable, tmp_path / "p.py"], capture_output=True, text=True, env=env)
+    assert r.returncode != 0
+    last = r.stderr.splitlines()[-1]
+    assert f"TILELANG_SIM_{name}={value}" in last and "gfx90a, gfx942" in last and "gfx1201" in last, r.stderr
