@@ -551,7 +551,7 @@ def default_target() -> str:
     chip = (named.replace(",", " ").split() or [named])[0]
     info = _core.target_info(chip)
     if info is None:
-        raise ValueError(f"{variable}={named}: unknown chip {chip!r}; known: {', '.join(_core.TARGETS)}")
+        raise ValueError(f"{variable}={named}: unknown chip {chip!r}; known: {_core.TARGETS}")
     return str(info["name"])
 
 

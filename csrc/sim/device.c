@@ -442,10 +442,6 @@ launch_locked(SimDevice *d, const SimLaunch *l)
         return st;
     if (!fill_kernarg(d, l))
         return refuse(d, SIM_NO_MEMORY, "out of memory");
-    if (d->late && l->trace)
-        return refuse(d, SIM_UNSUPPORTED,
-                      "a trace of late delivery is not there: the record would name the wrong "
-                      "instructions");
     fill_packet(d, l);
     sim_gws_reset(d->gws);
     make_info(d, l, &info);

@@ -5,6 +5,7 @@
 #include "sim/late.h"
 #include "isa/counters.h"
 #include "sim/check.h"
+#include "sim/trace.h"
 
 enum { MAX_ROWS = 40, MAX_SCALARS = 24, MAX_WHOLE = 16 };
 enum { SPACE_GLOBAL = 1, SPACE_SCRATCH = 2 };
@@ -21,6 +22,7 @@ typedef struct LateOp { /* one memory operation under way */
     bool held;             /* memory was read already: data holds what goes to the rows */
     uint64_t lo, hi;       /* hull of its addresses, last byte included */
     SimChkNumbers numbers; /* the wait check's numbers at issue */
+    uint64_t traced;       /* its row in the trace record */
     uint16_t row[MAX_ROWS];
     uint8_t scalar[MAX_SCALARS];
     uint32_t svalue[MAX_SCALARS], sp[MAX_SCALARS];
@@ -49,8 +51,7 @@ draw(uint64_t *rng)
     return *rng = x;
 }
 
-/* ---- life of the state
- * -------------------------------------------------------------------------------------------------- */
+/* ---- life of the state ---- */
 
 bool
 sim_late_open(SimGroup *g, uint64_t seed)
@@ -124,8 +125,7 @@ sim_late_reset(SimWave *w)
         g->late_clock = 0;
 }
 
-/* ---- carrying out
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- carrying out ---- */
 
 static bool
 in_ranges(const SimRange *g, uint32_t n, uint32_t reg)
@@ -245,8 +245,13 @@ carry_out(SimWave *w, const LateOp *op)
     }
     Kept k;
     put_operands(w, op, &k);
+    uint64_t row = w->trace ? sim_trace_go(w, op->traced) : 0;
     const SimRec *next = op->rec->body(w, op->rec);
     take_operands(w, op, &k);
+    if (w->trace) {
+        sim_trace_after(w, op->rec);
+        sim_trace_go(w, row);
+    }
     if (!next && w->stop == ST_FAULT)
         return false;
     w->stop = k.stop;
@@ -396,9 +401,7 @@ any_lands(SimWave *w)
     return true;
 }
 
-/* ---- issue
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- issue ---- */
 
 static bool
 keep_row(SimWave *w, LateOp *op, uint32_t row)
@@ -541,6 +544,7 @@ put_aside(SimWave *w, const SimRec *r, uint32_t counts, uint32_t needs, uint64_t
     }
     op->next = NULL;
     op->rec = r;
+    op->traced = w->trace ? sim_trace_go(w, UINT64_MAX) : 0;
     op->exec = exec;
     op->due = w->g->late_clock + (t->chance ? 1 + (draw(&t->rng) >> 33) % t->life : t->life);
     op->counts = (uint8_t)counts;
@@ -598,8 +602,7 @@ issue(SimWave *w, const SimRec *r, uint32_t counts)
     return true;
 }
 
-/* ---- missing wait states
- * ---------------------------------------------------------------------------------------------- */
+/* ---- missing wait states ---- */
 
 typedef struct Stale { /* what registers hold that the instruction does not see */
     uint32_t row[TL_COUNT(((SimChk *)0)->hit)][LANES];
@@ -663,9 +666,7 @@ remember(SimWave *w, const SimExt *x, const Stale *q)
     }
 }
 
-/* ---- barriers
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- barriers ---- */
 
 /* Do the waves of the group share a vector cache? */
 static bool
@@ -699,9 +700,7 @@ meet(SimWave *w)
     return true;
 }
 
-/* ---- run loop
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- run loop ---- */
 
 static const SimRec *
 step(SimWave *w, const SimRec *r)
@@ -722,9 +721,11 @@ step(SimWave *w, const SimRec *r)
         stale_operands(w, &q);
     if (known && !counts)
         remember(w, x, &q);
-    if (!counts)
+    if (!counts) {
         next = r->body(w, r);
-    else if (issue(w, r, counts))
+        if (w->trace)
+            sim_trace_after(w, r);
+    } else if (issue(w, r, counts))
         next = NEXT(r);
     if (known && w->chk->nhit)
         true_operands(w, x, &q);
@@ -743,6 +744,8 @@ sim_late_run(SimWave *w, uint64_t budget)
             sim_code_decode(w->code, w->mode_cls, (SimRec *)(uintptr_t)r);
         if (w->chk && !sim_chk_before(w, r))
             break;
+        if (w->trace)
+            sim_trace_before(w, r);
         const SimRec *next = step(w, r);
         left--;
         if (w->chk)
@@ -758,9 +761,7 @@ sim_late_run(SimWave *w, uint64_t budget)
     return budget - left;
 }
 
-/* ---- the group
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the group ---- */
 
 uint64_t
 sim_late_slice(SimGroup *g, uint64_t most)

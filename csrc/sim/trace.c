@@ -25,7 +25,7 @@ struct SimTraceWave {
     uint32_t wg[3], wave;
     bool cut;
     Row *rows;
-    uint64_t nrows, rows_cap;
+    uint64_t nrows, rows_cap, at; /* at: the row of the instruction that runs */
     uint64_t *data;
     uint64_t ndata, data_cap;
     uint64_t conflicts; /* of the statistics before the instruction */
@@ -138,11 +138,13 @@ grow(SimTraceWave *tw, void **p, uint64_t *cap, uint64_t need, size_t size)
 static uint64_t *
 chunk(SimTraceWave *tw, uint32_t type, uint32_t reg, uint32_t n)
 {
-    Row *row = &tw->rows[tw->nrows - 1];
+    Row *row = &tw->rows[tw->at];
     if (tw->cut || !grow(tw, (void **)&tw->data, &tw->data_cap, tw->ndata + n + 1, sizeof(uint64_t)))
         return NULL;
     if (row->data == (uint32_t)NO_DATA)
         row->data = (uint32_t)tw->ndata;
+    else if (row->data + row->words != tw->ndata) /* only what follows on can be added */
+        return NULL;
     row->words = (uint16_t)(row->words + n + 1);
     tw->data[tw->ndata] = type | (uint64_t)reg << 16 | (uint64_t)n << 48;
     uint64_t *at = tw->data + tw->ndata + 1;
@@ -160,10 +162,22 @@ sim_trace_before(SimWave *w, const SimRec *r)
         tw->cut = true;
         return;
     }
-    tw->rows[tw->nrows++] = (Row){.pc = (uint32_t)(rec_pc(w, r) - w->g->info->entry),
-                                  .data = (uint32_t)NO_DATA,
-                                  .exec = (uint8_t)__builtin_popcountll(EXEC(w))};
+    tw->at = tw->nrows++;
+    tw->rows[tw->at] = (Row){.pc = (uint32_t)(rec_pc(w, r) - w->g->info->entry),
+                             .data = (uint32_t)NO_DATA,
+                             .exec = (uint8_t)__builtin_popcountll(EXEC(w))};
     tw->conflicts = w->stats ? w->stats->lds_conflict_cycles : 0;
+}
+
+uint64_t
+sim_trace_go(SimWave *w, uint64_t row)
+{
+    SimTraceWave *tw = w->trace;
+    uint64_t from = tw->at;
+    if (row < tw->nrows)
+        tw->at = row;
+    tw->conflicts = w->stats ? w->stats->lds_conflict_cycles : 0;
+    return from;
 }
 
 static void
@@ -201,7 +215,7 @@ sim_trace_after(SimWave *w, const SimRec *r)
     SimTraceWave *tw = w->trace;
     if (tw->cut || !tw->nrows)
         return;
-    Row *row = &tw->rows[tw->nrows - 1];
+    Row *row = &tw->rows[tw->at];
     if (w->stats)
         row->conflict = (uint16_t)TL_MIN(w->stats->lds_conflict_cycles - tw->conflicts, UINT16_MAX);
     if (tw->trace->o.values && r->ext)
@@ -231,7 +245,7 @@ put_addresses(SimWave *w, SimTraceKind kind, const uint64_t *addr, uint64_t exec
     SimTraceWave *tw = w->trace;
     if (tw->cut || !tw->nrows)
         return;
-    Row *row = &tw->rows[tw->nrows - 1];
+    Row *row = &tw->rows[tw->at];
     uint32_t lanes = (uint32_t)__builtin_popcountll(exec), k = 1;
     row->kind = (uint8_t)kind;
     row->bytes = (uint8_t)TL_MIN(n, 255u);

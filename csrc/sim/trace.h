@@ -34,6 +34,9 @@ uint8_t *sim_trace_save(const SimTrace *t, const char *arch, const char *kernel,
 SimTraceWave *sim_trace_start(SimTrace *t, const SimWave *w);
 void sim_trace_before(SimWave *w, const SimRec *r);
 void sim_trace_after(SimWave *w, const SimRec *r);
+/* What follows is noted at this row (none when it is not there yet); returns the one in use before. For
+ * memory operations that happen after their issue. */
+uint64_t sim_trace_go(SimWave *w, uint64_t row);
 /* Memory bodies tell their addresses: lanes of `exec`, n bytes each. */
 void sim_trace_global(SimWave *w, const uint64_t *addr, uint64_t exec, uint32_t n, bool scratch);
 void sim_trace_lds(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t n);

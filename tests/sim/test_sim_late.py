@@ -157,6 +157,19 @@ def test_seeds_choose_the_moment():
     assert {"00000007", "12345678"} < early  # old, new, and rubbish
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_checks_of_bare_instructions(seed):
+    """The checks say in late delivery what they say without it: nothing where the waits are there, the early use where
+    one is not."""
+    state = lane_state(v0=0, v1=7) | {"lds": "2a000000" * 64}
+    out = sim.execute("gfx942", READ + WAIT + COPY2, state, checks="all", delivery="late", seed=seed)
+    assert out["v"]["2"][:8] == "0000002a"
+    for delivery in ("now", "late"):
+        with pytest.raises(sim.SimulatorFault) as e:
+            sim.execute("gfx942", READ + COPY2 + WAIT, state, checks="all", delivery=delivery, seed=seed)
+        assert [(r.check, r.pc) for r in e.value.reports] == [("wait", len(READ))]
+
+
 def test_lds_keeps_its_order():
     out = sim.execute("gfx942", WRITE + READ5 + WAIT1 + COPY6 + WAIT, lane_state(v4=99, v5=7), delivery="late", seed=0)
     assert out["v"]["5"][:8] == f"{99:08x}"

@@ -181,3 +181,31 @@ def test_null_is_no_register(arch):
     w = k.launch(1, 32, [], trace=sim.TraceOptions(values=True))["trace"].wave(0)
     assert [set(w.registers(i)) for i in range(4)] == [{"v1"}, set(), {"s124"}, set()]
     assert w.registers(2)["s124"] == 7
+
+
+@pytest.mark.parametrize("checks", ["none", "all"])
+def test_late_delivery_records_the_same(checks):
+    """Rows, addresses and register values of a right program are those of usual delivery, whenever memory operations
+    happen: each at the row of its own instruction."""
+    mem = np.arange(256, dtype=np.int32)
+
+    def record(**how):
+        dev = sim.Device("gfx942", checks=checks, threads=1)
+        k = dev.load(simlib.code_object(BODY.replace("offset1:1", "offset1:0"), (simlib.BUF,), lds=64 * 128 + 8))
+        a = dev.array(mem)
+        t = k.kernels["k"].launch(1, 64, [a], trace=sim.TraceOptions(values=True, workgroups=[0]), **how)["trace"]
+        w, base = t.wave(0), a.address
+        rows = [tuple(int(r[f]) for f in ("pc", "kind", "bytes", "exec_count", "conflict_cycles")) for r in w.rows]
+        at, kept = [], []
+        for i, row in enumerate(w.rows):
+            off = base if row["kind"] == 1 else 0
+            if row["kind"] != 4:
+                at.append([(np.asarray(m).tolist(), [int(x) - off for x in xs]) for m, xs in w.addresses(i)])
+            if rows[i][1] != 4:  # the buffer's address
+                kept += [(i, n, np.asarray(v).tolist()) for n, v in w.registers(i).items()]
+        return rows, at, kept
+
+    want = record()
+    assert any(n == "v4" for _, n, _ in want[2])
+    for seed in range(8):
+        assert record(delivery="late", seed=seed) == want, f"seed {seed}"

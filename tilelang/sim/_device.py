@@ -534,7 +534,7 @@ class Kernel(_Bound):
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
         mfma: "default" or "hw" for this launch (None: as the device); with "hw", ``stats["mfma_assumed"]`` names the
         instructions that ran whose summation is not known from hardware.
-        delivery ("now", "late") and seed: as of the device, for this launch (not with trace).
+        delivery ("now", "late") and seed: as of the device, for this launch.
         Raises SimulatorFault for faults of the program; ValueError or TypeError for a launch that cannot be."""
         if self._module._handle is None:
             raise ValueError(f"the module of kernel {self.name} is not loaded any more")

@@ -114,8 +114,6 @@ def execute(
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
     st.checks = mask
-    if mask and st.late:
-        raise ValueError('delivery="late" runs without checks')
     st.scc_given = "scc" in state
     given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
     for num in state.get("s", {}):
