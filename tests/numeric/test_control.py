@@ -79,37 +79,27 @@ def test_extents_merge_in_if() -> None:
             out.equal(want)
 
 
-def test_extents_carried_by_loops() -> None:
-    """A tile that a loop computes from itself keeps its extent, also after 0 turns."""
-    k = kernel(
-        """
+LOOPS = {
+    "for": """
         t = X[0:64]
         for i in range(c):
             t = t * 2
         O[0:64] = t
         """,
-        ", c: tl.int32",
-    )
-    for n in (10, 64):
-        for c in (0, 1, 3):
-            out = Out(64, F32)
-            assert either(k, values(n), out.view, c)
-            want = np.full(64, np.nan)
-            want[:n] = values(n) * 2**c
-            out.equal(want)
-
-
-def test_extents_carried_by_while() -> None:
-    k = kernel(
-        """
+    "while": """
         t = X[0:64]
         while c > 0:
             t = t * 2
             c = c - 1
         O[0:64] = t
         """,
-        ", c: tl.int32",
-    )
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_extents_carried(loop: str) -> None:
+    """A tile that a loop computes from itself keeps its extent, also after 0 turns."""
+    k = kernel(LOOPS[loop], ", c: tl.int32")
     for n in (10, 64):
         for c in (0, 1, 3):
             out = Out(64, F32)

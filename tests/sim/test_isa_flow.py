@@ -102,8 +102,8 @@ s_nop 3|s_sleep 1|s_setprio 2|s_icache_inv|s_dcache_inv|s_dcache_wb|s_dcache_inv
 s_incperflevel 1|s_decperflevel 1|s_ttracedata|s_ttracedata_imm 5|s_version 0x5|s_clause 0x3|s_delay_alu 0x91
 s_delay_alu instid0(VALU_DEP_1) | instskip(NEXT) | instid1(SALU_CYCLE_1)|s_set_inst_prefetch_distance 0x3
 s_waitcnt vmcnt(0) lgkmcnt(0)|s_waitcnt 0x3f|s_waitcnt_vscnt null, 0x0|s_waitcnt_vmcnt null, 0x1
-s_waitcnt_expcnt null, 0x0|s_waitcnt_lgkmcnt null, 0x0|s_waitcnt_vscnt s6, 0x0|s_waitcnt_depctr 0xfff|s_wait_alu 0xfffd|s_wait_idle
-s_wait_event 0x0|s_wait_loadcnt 0x0
+s_waitcnt_expcnt null, 0x0|s_waitcnt_lgkmcnt null, 0x0|s_waitcnt_vscnt s6, 0x0|s_waitcnt_depctr 0xfff|s_wait_alu 0xfffd
+s_wait_idle|s_wait_event 0x0|s_wait_loadcnt 0x0
 s_wait_storecnt 0x0|s_wait_samplecnt 0x0|s_wait_bvhcnt 0x0|s_wait_expcnt 0x0|s_wait_dscnt 0x0|s_wait_kmcnt 0x0
 s_wait_loadcnt_dscnt 0x0|s_wait_storecnt_dscnt 0x0|s_sleep_var s6|s_sleep_var 3|s_prefetch_inst s[4:5], 0x100, s6, 3
 s_prefetch_inst_pc_rel 0x100, s6, 3|s_prefetch_data s[4:5], 0x100, s6, 3|s_prefetch_data_pc_rel 0x100, s6, 3

@@ -6,7 +6,6 @@ have registers with error correction."""
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ import simlib
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode  # noqa: E402
+from memory_cases import OLD, SLOT, Case, Chip, Rules, code_of, compare, dwords, f32, regs, signed, value  # noqa: E402
 
 ARCHS = [a for a in ("gfx90a", "gfx942", "gfx950") if sim._native.library().tlsim_arch_available(a.encode())]
-SLOT, LANES = 32, 64
+LANES = 64
 REGION = SLOT * LANES
-OLD = 0x0A0B0C00  # before a load: OLD + k in v10 + k
 
 # ---- what the operations do ---------------------------------------------------------------------------------
 
@@ -33,14 +32,6 @@ STORES = {  # suffix -> (bytes, first byte of the data register)
     "byte": (1, 0), "byte_d16_hi": (1, 2), "short": (2, 0), "short_d16_hi": (2, 2), "dword": (4, 0),
     "dwordx2": (8, 0), "dwordx3": (12, 0), "dwordx4": (16, 0),
 }  # fmt: skip
-
-
-def signed(x: int, bits: int) -> int:
-    return x - (1 << bits) if x >> (bits - 1) & 1 else x
-
-
-def f32(x: int) -> float:
-    return struct.unpack("<f", struct.pack("<I", x))[0]
 
 
 def f64(x: int) -> float:
@@ -95,26 +86,6 @@ FLOAT_ATOMICS = {
 # ---- cases --------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Case:
-    """One instruction in a kernel: text, and how out and mem change."""
-
-    text: str
-    kind: str  # load, store, atomic
-    what: str
-    ret: bool = False
-
-
-def value(data: np.ndarray, lane: int, at: int, n: int) -> int:
-    start = lane * SLOT + at
-    return int.from_bytes(data[start : start + n].tobytes(), "little")
-
-
-def regs(first: int, nbytes: int) -> str:
-    n = max(1, nbytes // 4)
-    return f"v{first}" if n == 1 else f"v[{first}:{first + n - 1}]"
-
-
 def load_cases(fam: str) -> list[Case]:
     out = []
     for name, (n, _, _) in LOADS.items():
@@ -161,18 +132,19 @@ def atomic_cases(fam: str, arch: str) -> list[Case]:
     return out
 
 
-def atomic_result(what: str, mem: int, data: int, data2: int) -> tuple[int, int]:
-    """(bytes, new memory)."""
+def atomic(what: str) -> tuple[int, object]:
+    """(bytes, (memory, data, second data) -> memory)."""
     if what in FLOAT_ATOMICS:
         n, f = FLOAT_ATOMICS[what]
-        return n, f(mem, data, 8 * n)
-    op, _, x2 = what.partition("_x2")
+        return n, lambda m, d, e: f(m, d, 8 * n)
+    op = what.removesuffix("_x2")
     n = 8 if what.endswith("_x2") else 4
     if op == "cmpswap":
-        return n, data if mem == data2 else mem
-    return n, INT_ATOMICS[op](mem, data, 8 * n) & ((1 << 8 * n) - 1)
+        return n, lambda m, d, e: d if m == e else m
+    return n, lambda m, d, e: INT_ATOMICS[op](m, d, 8 * n) & ((1 << 8 * n) - 1)
 
 
+RULES = Rules(LOADS, STORES, atomic, halves_clear=True)
 PROLOGUE = """
 s_load_dwordx4 s[12:15], s[0:1], 0x0
 s_load_dwordx2 s[28:29], s[0:1], 0x10
@@ -216,45 +188,13 @@ TAKE = "global_load_dwordx4 v[10:13], v[2:3], off\n" + WAIT
 GIVE = "global_store_dwordx4 v[4:5], v[10:13], off\n" + WAIT
 
 
-def code_of(c: Case, fam: str) -> str:
-    """The case between its set-up and what shows its result."""
-    text = HERE
-    if c.kind == "load":
-        if fam == "scratch":  # the slot's first 20 bytes into scratch
-            text += (
-                TAKE + "scratch_store_dwordx4 v1, v[10:13], off\nglobal_load_dword v10, v[2:3], off offset:16\n" + WAIT
-            )
-            text += "scratch_store_dword v1, v10, off offset:16\n" + WAIT
-        text += "".join(f"v_mov_b32 v{10 + k}, 0x{OLD + k:x}\n" for k in range(4))
-        text += c.text + "\n" + WAIT + GIVE
-    elif c.kind == "store" and fam == "scratch":
-        text += "".join(f"v_mov_b32 v{10 + k}, -1\n" for k in range(4))
-        text += "scratch_store_dwordx4 v1, v[10:13], off\nscratch_store_dwordx4 v1, v[10:13], off offset:16\n" + WAIT
-        text += TAKE + c.text + "\n" + WAIT + "scratch_load_dwordx4 v[10:13], v1, off\n" + WAIT + GIVE
-        text += "scratch_load_dwordx4 v[10:13], v1, off offset:16\n" + WAIT
-        text += "global_store_dwordx4 v[4:5], v[10:13], off offset:16\n" + WAIT
-    elif c.kind == "store":
-        text += TAKE + c.text + "\n" + WAIT
-    else:
-        back = 10 if fam == "buffer" else 14
-        text += "v_mov_b32 v14, 0\nv_mov_b32 v15, 0\n" + TAKE + c.text + "\n" + WAIT
-        if c.ret:
-            text += f"global_store_dwordx2 v[4:5], v[{back}:{back + 1}], off\n" + WAIT
-    return text + NEXT
-
-
-def dwords(rng: np.random.Generator, n: int) -> np.ndarray:
-    """n bytes whose dwords are ordinary numbers as f32, f64, two f16 and two bf16."""
-    k = n // 4
-    high = (rng.integers(0x3C00, 0x4300, k) | rng.integers(0, 2, k) << 15).astype(np.uint32)
-    low = (rng.integers(0x3800, 0x3C00, k) | rng.integers(0, 2, k) << 15).astype(np.uint32)
-    return (high << np.uint32(16) | low).view(np.uint8)
+CHIP = Chip(WAIT, HERE, NEXT, ("dword", "dwordx2", "dwordx4"))
 
 
 def run_cases(arch: str, fam: str, cases: list[Case]) -> int:
     """Runs all cases that the chip has in one kernel and compares out and mem; returns how many."""
     cases = [c for c, code in zip(cases, encode(arch, [c.text for c in cases]), strict=True) if code is not None]
-    body = PROLOGUE + "".join(code_of(c, fam) for c in cases)
+    body = PROLOGUE + "".join(code_of(c, fam, CHIP) for c in cases)
     args = (simlib.BUF, simlib.BUF, simlib.BUF)
     scratch = 2048 + SLOT if fam == "scratch" else 0
     hsaco = simlib.code_object(body, args, arch=arch, vgprs=32, sgprs=48, scratch=scratch)
@@ -271,51 +211,7 @@ def run_cases(arch: str, fam: str, cases: list[Case]) -> int:
     dev = sim.Device(arch, checks=["bounds", "wait"], threads=1)
     got_out, got_mem = out.copy(), mem.copy()
     dev.load(hsaco).kernels["k"].launch(1, 64, [data, got_out, got_mem])
-    for i, c in enumerate(cases):
-        a, b = i * REGION, (i + 1) * REGION
-        keep = np.full(REGION, 255, np.uint8)
-        want_out, want_mem = out[a:b].copy(), mem[a:b].copy()
-        expect(c, fam, data, want_out, want_mem, keep)
-        assert np.array_equal(got_mem[a:b], want_mem), f"{arch}, seed {seed}: {c.text}: memory"
-        bad = np.flatnonzero((got_out[a:b] ^ want_out) & keep)
-        assert not bad.size, (
-            f"{arch}, seed {seed}: {c.text}: byte {bad[0] % SLOT} of lane {bad[0] // SLOT} is "
-            f"{got_out[a + bad[0]]:02x}, not {want_out[bad[0]]:02x}"
-        )
-    return len(cases)
-
-
-def expect(c: Case, fam: str, data: np.ndarray, out: np.ndarray, mem: np.ndarray, keep: np.ndarray) -> None:
-    """What the case leaves in its regions of out and mem; keep: bits of out that are compared."""
-    for lane in range(LANES):
-        at = lane * SLOT
-
-        def put(to: np.ndarray, offset: int, x: int, n: int, at: int = at) -> None:
-            to[at + offset : at + offset + n] = np.frombuffer((x & ((1 << 8 * n) - 1)).to_bytes(n, "little"), np.uint8)
-
-        if c.kind == "load":
-            n, sign, half = LOADS[c.what]
-            for k in range(4):
-                put(out, 4 * k, OLD + k, 4)
-            x = value(data, lane, 4, n)
-            x = signed(x, 8 * n) if sign else x
-            if half is None:
-                put(out, 0, x, max(4, n))
-            else:
-                put(out, 0, (x & 0xFFFF) << 16 * half, 4)
-        elif c.kind == "store":
-            n, first = STORES[c.what]
-            if fam == "scratch":
-                put(out, 0, (1 << 256) - 1, 32)
-            put(out, 4, value(data, lane, first, n), n)
-        else:
-            n = FLOAT_ATOMICS[c.what][0] if c.what in FLOAT_ATOMICS else 8 if c.what.endswith("_x2") else 4
-            old = value(mem, lane, 8, n)
-            _, new = atomic_result(c.what, old, value(data, lane, 0, n), value(data, lane, n, n))
-            put(mem, 8, new, n)
-            if c.ret:
-                high = value(data, lane, 4, 4) if fam == "buffer" and n == 4 else 0
-                put(out, 0, old | high << 32 if n == 4 else old, 8)
+    return compare(f"{arch}, seed {seed}", cases, fam, LANES, RULES, data, (out, mem), (got_out, got_mem))
 
 
 @pytest.mark.parametrize("fam", ["global", "flat", "buffer", "scratch"])

@@ -6,7 +6,6 @@ Expected bytes come from plain Python on the same input; each lane has a slot of
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +14,8 @@ import simlib
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode  # noqa: E402
-from test_isa_memory import FLOAT_ATOMICS, INT_ATOMICS, OLD, SLOT, dwords, f32, regs, signed, value  # noqa: E402
+from memory_cases import OLD, SLOT, Case, Chip, Rules, code_of, compare, dwords, f32, regs, value  # noqa: E402
+from test_isa_memory import FLOAT_ATOMICS, INT_ATOMICS  # noqa: E402
 
 CHIPS = [(a, w) for a in ("gfx1100", "gfx1201") for w in (32, 64)]
 both = pytest.mark.parametrize(("arch", "wave"), CHIPS, ids=[f"{a}-{w}" for a, w in CHIPS])
@@ -144,14 +144,6 @@ def region(n: int, wave: int) -> np.ndarray:
     return np.full(SLOT * wave * n, 0xEE, np.uint8)
 
 
-@dataclass
-class Case:
-    text: str
-    kind: str  # load, store, atomic
-    what: str
-    ret: bool = False
-
-
 def load_cases(fam: str, arch: str) -> list[Case]:
     out = []
     for name, (n, _, _) in LOADS.items():
@@ -202,60 +194,7 @@ def atomic_cases(fam: str, arch: str) -> list[Case]:
     return out
 
 
-def code_of(c: Case, fam: str, arch: str, wave: int) -> str:
-    """The case between its set-up and what shows its result."""
-    w = wait(arch)
-    take = "global_load_b128 v[10:13], v[2:3], off\n" + w
-    give = "global_store_b128 v[4:5], v[10:13], off\n" + w
-    text = here(wave)
-    if c.kind == "load":
-        if fam == "scratch":  # the slot's first 20 bytes into scratch
-            text += take + "scratch_store_b128 v1, v[10:13], off\nglobal_load_b32 v10, v[2:3], off offset:16\n" + w
-            text += "scratch_store_b32 v1, v10, off offset:16\n" + w
-        text += "".join(f"v_mov_b32 v{10 + k}, 0x{OLD + k:x}\n" for k in range(4)) + c.text + "\n" + w + give
-    elif c.kind == "store" and fam == "scratch":
-        text += "".join(f"v_mov_b32 v{10 + k}, -1\n" for k in range(4))
-        text += "scratch_store_b128 v1, v[10:13], off\nscratch_store_b128 v1, v[10:13], off offset:16\n" + w
-        text += take + c.text + "\n" + w + "scratch_load_b128 v[10:13], v1, off\n" + w + give
-        text += "scratch_load_b128 v[10:13], v1, off offset:16\n" + w
-        text += "global_store_b128 v[4:5], v[10:13], off offset:16\n" + w
-    elif c.kind == "store":
-        text += take + c.text + "\n" + w
-    else:
-        back = 10 if fam == "buffer" else 14
-        text += "v_mov_b32 v14, 0\nv_mov_b32 v15, 0\n" + take + c.text + "\n" + w
-        if c.ret:
-            text += f"global_store_b64 v[4:5], v[{back}:{back + 1}], off\n" + w
-    return text + following(wave)
-
-
-def expect(c: Case, fam: str, wave: int, data: np.ndarray, out: np.ndarray, mem: np.ndarray) -> None:
-    """What the case leaves in its regions of out and mem."""
-    for lane in range(wave):
-        at = lane * SLOT
-
-        def put(to: np.ndarray, offset: int, x: int, n: int, at: int = at) -> None:
-            to[at + offset : at + offset + n] = np.frombuffer((x & ((1 << 8 * n) - 1)).to_bytes(n, "little"), np.uint8)
-
-        if c.kind == "load":
-            n, sign, half = LOADS[c.what]
-            for k in range(4):
-                put(out, 4 * k, OLD + k, 4)
-            x = value(data, lane, 4, n)
-            x = signed(x, 8 * n) if sign else x
-            put(out, 0 if half is None else 2 * half, x, max(4, n) if half is None else 2)
-        elif c.kind == "store":
-            n, first = STORES[c.what]
-            if fam == "scratch":
-                put(out, 0, (1 << 256) - 1, 32)
-            put(out, 4, value(data, lane, first, n), n)
-        else:
-            n, f = ATOMICS[c.what]
-            old = value(mem, lane, 8, n)
-            put(mem, 8, f(old, value(data, lane, 0, n), value(data, lane, n, n)), n)
-            if c.ret:
-                high = value(data, lane, 4, 4) if fam == "buffer" and n == 4 else 0
-                put(out, 0, old | high << 32 if n == 4 else old, 8)
+RULES = Rules(LOADS, STORES, ATOMICS.__getitem__, halves_clear=False)
 
 
 def run_cases(arch: str, wave: int, fam: str, cases: list[Case]) -> int:
@@ -263,7 +202,8 @@ def run_cases(arch: str, wave: int, fam: str, cases: list[Case]) -> int:
     codes = encode(arch, [c.text for c in cases], wave)
     cases = [c for c, code in zip(cases, codes, strict=True) if code is not None]
     body = prologue(arch, wave) + "v_add_nc_u32 v9, 64, v1\nv_mov_b32 v54, v0\nv_mov_b32 v55, 4\ns_mov_b32 s36, 4\n"
-    body += "".join(code_of(c, fam, arch, wave) for c in cases)
+    chip = Chip(wait(arch), here(wave), following(wave), ("b32", "b64", "b128"))
+    body += "".join(code_of(c, fam, chip) for c in cases)
     seed = sum(map(ord, arch + fam)) + wave
     rng = np.random.default_rng(seed)
     size = SLOT * wave
@@ -278,17 +218,7 @@ def run_cases(arch: str, wave: int, fam: str, cases: list[Case]) -> int:
                 mem[at : at + n] = data[src + n : src + 2 * n]
     got_out, got_mem = out.copy(), mem.copy()
     launch(arch, wave, body, [data, got_out, got_mem], scratch=SLOT * wave + SLOT if fam == "scratch" else 0)
-    for i, c in enumerate(cases):
-        a, b = i * size, (i + 1) * size
-        want_out, want_mem = out[a:b].copy(), mem[a:b].copy()
-        expect(c, fam, wave, data, want_out, want_mem)
-        assert np.array_equal(got_mem[a:b], want_mem), f"{arch}, seed {seed}: {c.text}: memory"
-        bad = np.flatnonzero(got_out[a:b] != want_out)
-        assert not bad.size, (
-            f"{arch}, seed {seed}: {c.text}: byte {bad[0] % SLOT} of lane {bad[0] // SLOT} is "
-            f"{got_out[a + bad[0]]:02x}, not {want_out[bad[0]]:02x}"
-        )
-    return len(cases)
+    return compare(f"{arch}, seed {seed}", cases, fam, wave, RULES, data, (out, mem), (got_out, got_mem))
 
 
 @pytest.mark.parametrize("fam", ["global", "flat", "buffer", "scratch"])

@@ -6,11 +6,15 @@ import ctypes
 import json
 import os
 import sys
+from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
 from triton.backends.amd.driver import HIPDriver, HIPLauncher, HIPUtils
+
+sys.path.insert(0, str(Path(__file__).with_name("data")))
+import triton_kernels as shared
 
 
 class CpuHip(HIPDriver):
@@ -36,15 +40,6 @@ def add_kernel(x, y, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def softmax_kernel(out, x, stride, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    i = tl.arange(0, BLOCK)
-    v = tl.load(x + row * stride + i, i < n, other=-float("inf"))
-    e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * stride + i, e / tl.sum(e, 0), i < n)
-
-
-@triton.jit
 def layer_norm_kernel(x, out, w, b, stride, n, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     i = tl.arange(0, BLOCK)
@@ -54,19 +49,6 @@ def layer_norm_kernel(x, out, w, b, stride, n, eps, BLOCK: tl.constexpr):
     d = tl.where(m, v - mean, 0.0)
     rstd = 1 / tl.sqrt(tl.sum(d * d, 0) / n + eps)
     tl.store(out + row * stride + i, d * rstd * tl.load(w + i, m) + tl.load(b + i, m), m)
-
-
-@triton.jit
-def matmul_kernel(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    rm = tl.program_id(0) * BM + tl.arange(0, BM)
-    rn = tl.program_id(1) * BN + tl.arange(0, BN)
-    rk = tl.arange(0, BK)
-    acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, K, BK):
-        x = tl.load(a + rm[:, None] * sa + (k + rk)[None, :], (rm[:, None] < M) & ((k + rk)[None, :] < K), other=0.0)
-        y = tl.load(b + (k + rk)[:, None] * sb + rn[None, :], ((k + rk)[:, None] < K) & (rn[None, :] < N), other=0.0)
-        acc += tl.dot(x, y)
-    tl.store(c + rm[:, None] * sc + rn[None, :], acc.to(tl.float16), (rm[:, None] < M) & (rn[None, :] < N))
 
 
 @triton.jit
@@ -131,7 +113,7 @@ def add():
 def softmax():
     x = torch.randn(17, 781)
     out = torch.empty_like(x)
-    softmax_kernel[(17,)](out, x, x.stride(0), 781, BLOCK=1024)
+    shared.softmax[(17,)](out, x, x.stride(0), 781, BLOCK=1024)
     return (out - torch.softmax(x, -1)).abs().max()
 
 
@@ -147,7 +129,7 @@ def matmul():
     a, b = torch.randint(-4, 5, (m, k)).half(), torch.randint(-4, 5, (k, n)).half()
     c = torch.empty(m, n, dtype=torch.float16)
     grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
-    matmul_kernel[grid](a, b, c, m, n, k, k, n, n, BM=64, BN=64, BK=32, num_warps=4)
+    shared.matmul_masked[grid](a, b, c, m, n, k, BM=64, BN=64, BK=32, num_warps=4)
     return (c.float() - a.float() @ b.float()).abs().max()
 
 
