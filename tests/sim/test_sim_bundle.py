@@ -82,6 +82,22 @@ def test_unbundle(kind, tmp_path, capsys):
     assert "no code for gfx1100; it is for gfx1030, gfx942, gfx1201" in capsys.readouterr().err
 
 
+def test_starts_inside_of_bundles():
+    """Bytes inside of a bundle that look like the start of another (zstd keeps the magic as it is) are skipped."""
+    magic = b"__CLANG_OFFLOAD_BUNDLE__" + b"\xff" * 40
+    noise = np.random.default_rng(1).bytes(200000) + magic + b"CCOB\3\0\1\0" + b"\xfe" * 16
+    odd = bundle(("hipv4-amdgcn-amd-amdhsa--gfx90a", noise), ("hipv4-amdgcn-amd-amdhsa--gfx942", GFX942))
+    assert magic[:24] in packed(odd, 3)[32:]  # not compressed away
+    fat = packed(odd, 3) + bytes(100) + odd + bytes(24) + packed(BOTH, 2)
+    want = ["gfx90a", "gfx942"] * 2 + ["gfx1030", "gfx942", "gfx1201"]
+    assert [t for t, _ in sim.unbundle(program(fat))] == want
+    with pytest.raises(ValueError, match="of the bundle lies outside") as e:
+        sim.unbundle(magic[:24] + struct.pack("<QQQQ", 1, 1 << 40, 8, 5000) + b"\xffgfx942" * 1000)
+    assert len(str(e.value)) < 600
+    with pytest.raises(ValueError, match="compressed bundle of"):
+        sim.unbundle(packed(BOTH, 3)[:-10])
+
+
 def test_several_for_one_chip():
     """A program of two translation units."""
     two = program(bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942)) + bytes(100) + BOTH)

@@ -39,12 +39,14 @@ def _elf_target(data: bytes) -> str:
     return _MACH.get(data[48], "") if len(data) >= 64 and data[:4] == b"\x7fELF" else ""
 
 
-def _unpack(data: bytes, base: int = 0) -> bytes:
-    """The bundle in a compressed one that begins at base."""
+def _unpack(data: bytes, base: int = 0) -> tuple[bytes, int]:
+    """The bundle in a compressed one that begins at base, and where that one ends."""
     version, method = struct.unpack_from("<HH", data, base + 4)
     if version not in (2, 3) or method != 1:
         raise ValueError(f"compressed bundle of version {version}, method {method}: only zstd (2 and 3, 1) is known")
     total, raw = struct.unpack_from("<II" if version == 2 else "<QQ", data, base + 8)
+    if total < 24 or base + total > len(data):
+        raise ValueError(f"compressed bundle of {total} bytes, of which {len(data) - base} are there")
     body = data[base + (24 if version == 2 else 32) : base + total]
     if not 0 < raw <= _LIMIT:
         raise ValueError(f"compressed bundle of {raw} bytes")
@@ -56,23 +58,24 @@ def _unpack(data: bytes, base: int = 0) -> bytes:
     out = C.create_string_buffer(raw)
     if run(out, raw, body, len(body)) != raw:
         raise ValueError("the compressed bundle is damaged")
-    return out.raw
+    return out.raw, base + total
 
 
-def _entries(data: bytes, base: int = 0) -> list[tuple[str, bytes]]:
-    """(target, code object) of each device entry of a plain bundle that begins at base."""
+def _entries(data: bytes, base: int = 0) -> tuple[list[tuple[str, bytes]], int]:
+    """(target, code object) of each device entry of a plain bundle that begins at base, and where it ends."""
     (n,) = struct.unpack_from("<Q", data, base + 24)
-    at, out = base + 32, []
+    at, end, out = base + 32, base + 32, []
     for _ in range(min(n, 4096)):
         off, size, length = struct.unpack_from("<QQQ", data, at)
         name = data[at + 24 : at + 24 + length].decode(errors="replace")
         at += 24 + length
         m = re.search(r"gfx[0-9a-z-]+", name)
         if base + off + size > len(data):
-            raise ValueError(f"the entry {name} of the bundle lies outside of the file")
+            raise ValueError(f"the entry {name[:80]!r} of the bundle lies outside of the file")
+        end = max(end, base + off + size)
         if m and size:
             out.append((m[0], data[base + off : base + off + size]))
-    return out
+    return out, max(at, end)
 
 
 def _fat_section(data: bytes) -> bytes:
@@ -95,15 +98,19 @@ def unbundle(source: str | os.PathLike[str] | bytes) -> list[tuple[str, bytes]]:
     data = read(source)
     try:
         if data[:4] == _PACKED:
-            return _entries(_unpack(data))
+            return _entries(_unpack(data)[0])[0]
         if data.startswith(_PLAIN):
-            return _entries(data)
+            return _entries(data)[0]
         if data[:6] != b"\x7fELF\2\1" or data[18:20] == b"\xe0\0" or not (fat := _fat_section(data)):
             return [(_elf_target(data), data)]
         out, at = [], 0
-        while m := _START.search(fat, at):
-            at = m.end()
-            out += _entries(_unpack(fat, m.start())) if m[0][:4] == _PACKED else _entries(fat, m.start())
+        while m := _START.search(fat, at):  # from the end of each: its inside may look like the start of another
+            if m[0][:4] == _PACKED:
+                inner, at = _unpack(fat, m.start())
+                out += _entries(inner)[0]
+            else:
+                more, at = _entries(fat, m.start())
+                out += more
         return out
     except struct.error:
         raise ValueError("the file is cut off or malformed: a header points outside of it") from None
