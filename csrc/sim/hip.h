@@ -96,7 +96,7 @@ typedef struct HipFunction {
 typedef struct HipModule {
     Handle h;
     SimImage *image;
-    HipFunction *functions;
+    _Atomic(HipFunction *) functions; /* those asked for, from any thread */
     TlArena arena;
 } HipModule;
 
@@ -126,6 +126,9 @@ hipError_t sim_hip_last(bool clear);
 /* The sticky error of the current device, hipSuccess if none; hipErrorNoDevice without one. */
 hipError_t sim_hip_check(HipDevice **d);
 bool sim_hip_handle_add(Handle *h); /* false: out of memory */
+/* Between the two the functions of all modules stay what they are (unload: nobody launches). */
+void sim_hip_modules_hold(bool unload);
+void sim_hip_modules_drop(void);
 bool sim_hip_handle_remove(const void *p, HandleKind kind);
 bool sim_hip_handle_valid(const void *p, HandleKind kind);
 /* A device that is none of HIP's (made by tlsim_device_create): it is looked after when the process forks. */

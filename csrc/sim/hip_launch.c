@@ -138,8 +138,8 @@ launch(HipDevice *d, HipFunction *f, SimLaunch *l)
     return e;
 }
 
-hipError_t
-sim_hip_run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool cooperative)
+static hipError_t
+run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool cooperative)
 {
     SimLaunch l = {.dynamic_lds = p->lds, .cooperative = cooperative};
     void **params = p->params, **extra = p->extra;
@@ -175,6 +175,15 @@ sim_hip_run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool
         e = launch(d, f, &l);
     if (packed != stack)
         free(packed);
+    return e;
+}
+
+hipError_t
+sim_hip_run(HipFunction *f, const KernelParams *p, const uint32_t *partial, bool cooperative)
+{
+    sim_hip_modules_hold(false);
+    hipError_t e = run(f, p, partial, cooperative);
+    sim_hip_modules_drop();
     return e;
 }
 

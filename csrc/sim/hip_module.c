@@ -151,14 +151,17 @@ hipError_t
 hipModuleUnload(void *module)
 {
     HipModule *m = module;
-    if (!sim_hip_handle_remove(module, HANDLE_MODULE))
+    sim_hip_modules_hold(true); /* when no launch is under way */
+    if (!sim_hip_handle_remove(module, HANDLE_MODULE)) {
+        sim_hip_modules_drop();
         RETURN(hipErrorInvalidHandle);
+    }
     HipDevice *d = sim_hip_device(m->h.device);
     pthread_mutex_lock(&d->lock);
     if (d->stats_image == m->image)
         d->stats_image = NULL;
     pthread_mutex_unlock(&d->lock);
-    for (HipFunction *f = m->functions, *next; f; f = next) {
+    for (HipFunction *f = atomic_load(&m->functions), *next; f; f = next) {
         next = f->next;
         sim_hip_handle_remove(f, HANDLE_FUNCTION);
         free(f);
@@ -166,6 +169,7 @@ hipModuleUnload(void *module)
     sim_device_unload(d->sim, m->image);
     tl_arena_free(&m->arena);
     free(m);
+    sim_hip_modules_drop();
     RETURN(hipSuccess);
 }
 
@@ -175,7 +179,7 @@ get_function(void **function, HipModule *m, const char *name)
     SimKernel *k = sim_image_kernel(m->image, name);
     if (!k)
         return hipErrorNotFound;
-    for (HipFunction *f = m->functions; f; f = f->next) {
+    for (HipFunction *f = atomic_load(&m->functions); f; f = f->next) {
         if (f->kernel == k) {
             *function = f;
             return hipSuccess;
@@ -190,8 +194,9 @@ get_function(void **function, HipModule *m, const char *name)
         free(f);
         return hipErrorOutOfMemory;
     }
-    f->next = m->functions;
-    m->functions = f;
+    f->next = atomic_load(&m->functions);
+    while (!atomic_compare_exchange_weak(&m->functions, &f->next, f))
+        ;
     *function = f;
     return hipSuccess;
 }

@@ -22,11 +22,14 @@ static struct {
     int ndev;
     const Handle **handles; /* open addressing */
     uint32_t nhandles, cap;
+    pthread_rwlock_t modules; /* held by who launches a function; to unload a module */
     pthread_mutex_t tracked_lock;
     SimDevice **tracked;
     uint32_t ntracked, tracked_cap;
-} state = {
-    .once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .tracked_lock = PTHREAD_MUTEX_INITIALIZER};
+} state = {.once = PTHREAD_ONCE_INIT,
+           .lock = PTHREAD_MUTEX_INITIALIZER,
+           .modules = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP,
+           .tracked_lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local int current_device;
 static _Thread_local hipError_t last_error;
@@ -37,6 +40,7 @@ static void
 fork_locks(bool before)
 {
     if (before) {
+        pthread_rwlock_wrlock(&state.modules);
         sim_hip_fat_fork(true);
         sim_hip_capture_fork(true);
         pthread_mutex_lock(&state.tracked_lock);
@@ -66,6 +70,22 @@ fork_locks(bool before)
     pthread_mutex_unlock(&state.tracked_lock);
     sim_hip_capture_fork(false);
     sim_hip_fat_fork(false);
+    pthread_rwlock_unlock(&state.modules);
+}
+
+void
+sim_hip_modules_hold(bool unload)
+{
+    if (unload)
+        pthread_rwlock_wrlock(&state.modules);
+    else
+        pthread_rwlock_rdlock(&state.modules);
+}
+
+void
+sim_hip_modules_drop(void)
+{
+    pthread_rwlock_unlock(&state.modules);
 }
 
 static void
@@ -80,11 +100,19 @@ after_fork(void)
     fork_locks(false);
 }
 
+static void
+after_fork_in_child(void)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+    fork_locks(false);
+    state.modules = fresh; /* who waited for it is not here */
+}
+
 /* From the start: a fork that has begun calls no handler that is registered meanwhile. */
 __attribute__((constructor)) static void
 watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 bool

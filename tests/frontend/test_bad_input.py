@@ -160,7 +160,9 @@ def test_unknown_target() -> None:
         check=False,
     )
     assert r.returncode != 0
-    assert re.search(r"ValueError: TILELANG_SIM_ARCH=gfx000: unknown chip 'gfx000'; known: .*gfx942", r.stderr), r.stderr
+    assert re.search(r"ValueError: TILELANG_SIM_ARCH=gfx000: unknown chip 'gfx000'; known: .*gfx942", r.stderr), (
+        r.stderr
+    )
 
 
 def test_no_llvm() -> None:

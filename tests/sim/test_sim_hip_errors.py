@@ -144,3 +144,37 @@ def test_files_that_are_no_modules(tmp_path):
     names = ["", "nothing", "text", "empty", "other", "gfx90a"]
     body = f"print(json.dumps([hip.hipModuleLoad(C.byref(P()), (sys.argv[1] + '/' + n).encode()) for n in {names!r}]))"
     assert run(body, tmp_path)[0] == [301, 301, 200, 200, 209, 209]
+
+
+def test_modules_unloaded_in_use(tmp_path):
+    """Threads launch while another unloads the module: a launch either runs or finds no function."""
+    path = tmp_path / "add.hsaco"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
+    body = """
+import threading, time
+code, end = open(sys.argv[1], "rb").read(), time.monotonic() + 4
+now, seen, bad = [None], set(), []
+def swap():
+    while time.monotonic() < end:
+        m, fs = P(), []
+        ok(hip.hipModuleLoadData(C.byref(m), code))
+        def get():
+            f = P(); ok(hip.hipModuleGetFunction(C.byref(f), m, b"k")); fs.append(f)
+        ts = [threading.Thread(target=get) for _ in range(2)]
+        for t in ts: t.start()
+        for t in ts: t.join()
+        now[0] = fs[0]; time.sleep(0.001); ok(hip.hipModuleUnload(m))
+        for f in fs:
+            if hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, None, None, None) != 98: bad.append(f)
+def launch():
+    a, b, c = mal(1024), mal(1024), C.c_int(1)
+    args = (P * 3)(*[C.cast(C.pointer(x), P) for x in (a, b, c)])
+    while time.monotonic() < end:
+        if now[0]: seen.add(hip.hipModuleLaunchKernel(now[0], 4, 1, 1, 64, 1, 1, 0, None, args, None))
+ts = [threading.Thread(target=f) for f in (swap, launch, launch)]
+for t in ts: t.start()
+for t in ts: t.join()
+print(json.dumps([sorted(seen), len(bad)]))
+"""
+    out, _ = run(CASES + body, path)
+    assert set(out[0]) <= {0, 98} and 0 in out[0] and out[1] == 0
