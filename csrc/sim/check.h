@@ -43,7 +43,13 @@ static inline void
 set_vp(SimChk *c, uint32_t row, uint64_t p)
 {
     c->vp[row] = p;
-    c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_POISON) | (p ? VF_POISON : 0));
+    c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
+}
+/* Lanes of a poisoned row of which the upper half alone is undefined. */
+static inline uint64_t
+high_only(const SimChk *c, uint32_t row)
+{
+    return c->vflag[row] & VF_HIGH ? c->vhigh[row] & c->vp[row] : 0;
 }
 static inline void
 set_sp(SimChk *c, uint32_t s, uint32_t p)

@@ -349,6 +349,8 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
         uint32_t row = r->src[1].idx + k;
         uint64_t p = c->vp[row] & glob;
         char name[16];
+        if (op->acc.bytes <= 2 && op->acc.d16 != 2)
+            p &= ~high_only(c, row);
         if (v->partial)
             for (uint64_t m = p; m; m &= m - 1) {
                 uint32_t l = (uint32_t)__builtin_ctzll(m);

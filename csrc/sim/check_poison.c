@@ -217,6 +217,33 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
     }
 }
 
+/* Does source i matter in its low half alone: because the operand is that half, or another one masks it? */
+static bool
+low_half_only(const SimWave *w, const SimRec *r, const SimExt *x, uint32_t i)
+{
+    for (uint32_t k = 0; k < x->nvread; k++)
+        if (x->vread[k].cls == i && x->vread[k].start == r->src[i].idx && x->vread[k].half)
+            return x->vread[k].half == 1;
+    if (!x->desc || strcmp(x->desc->name, "v_and_b32"))
+        return false;
+    SimSrc mask = r->src[!i];
+    return (mask.kind == SRC_C && w->code->consts[mask.idx][0] <= 0xffff) ||
+           (mask.kind == SRC_S && !w->chk->sp[mask.idx] && w->s[mask.idx] <= 0xffff);
+}
+
+/* Lanes whose result is undefined in the upper half alone: that half was written, or the register copied. */
+static uint64_t
+result_high_only(const SimWave *w, const SimRec *r, const SimExt *x, uint64_t undef, uint64_t wr)
+{
+    const SimChk *c = w->chk;
+    uint64_t old = high_only(c, r->dst);
+    if (x->nvwrite && x->vwrite[0].half == 2)
+        return (old & ~wr) | (undef & wr & (~c->vp[r->dst] | old));
+    if (x->desc && !strcmp(x->desc->name, "v_mov_b32") && r->src[0].kind == SRC_V && !sim_is_dpp(&x->in))
+        return (old & ~wr) | (high_only(c, r->src[0].idx) & wr);
+    return 0;
+}
+
 static void
 valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
 {
@@ -227,6 +254,8 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     for (uint32_t i = 0; i < nsrc && i < 3; i++) {
         bool old = d && (d->flags & OPF_OLD) && i == 2 && r->src[2].kind == SRC_V && r->src[2].idx == r->dst;
         src[i] = old ? 0 : source_poison(w, r->src[i], d && sim_type_is64(d->t[i]) ? 2 : 1);
+        if (src[i] && r->src[i].kind == SRC_V && high_only(c, r->src[i].idx) && low_half_only(w, r, x, i))
+            src[i] &= ~high_only(c, r->src[i].idx);
         if (i == 0 && sim_is_dpp(&x->in))
             src[0] = dpp_poison(w, x, src[0], &wr);
         any |= src[i];
@@ -259,7 +288,12 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     }
     lo &= any; /* the halves know it no worse than the whole */
     hi &= any;
+    uint64_t high = r->ndst == 1 && (any || high_only(c, r->dst)) ? result_high_only(w, r, x, lo, wr) : 0;
     set_vp(c, r->dst, (c->vp[r->dst] & ~wr) | (lo & wr));
+    if (high) {
+        c->vhigh[r->dst] = high;
+        c->vflag[r->dst] |= VF_HIGH;
+    }
     if (r->ndst == 2)
         set_vp(c, r->dst + 1u, (c->vp[r->dst + 1u] & ~wr) | (hi & wr));
 }

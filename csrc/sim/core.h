@@ -333,9 +333,10 @@ typedef struct SimChkNumbers {
     uint32_t wb_seq; /* last write-back of a cache */
 } SimChkNumbers;
 
-typedef struct SimChk { /* state of the checked variant, one a wave */
-    uint64_t vp[ROWS];  /* poisoned lanes of a row */
-    uint32_t sp[SREGS]; /* poisoned bits of a scalar */
+typedef struct SimChk {   /* state of the checked variant, one a wave */
+    uint64_t vp[ROWS];    /* poisoned lanes of a row */
+    uint64_t vhigh[ROWS]; /* with VF_HIGH: those of which the low half is defined */
+    uint32_t sp[SREGS];   /* poisoned bits of a scalar */
     bool scc_p;
     union {
         struct {
@@ -395,7 +396,14 @@ typedef enum HitHow {
     HIT_RESULT, /* cannot tell in its operands: the result is wrong */
     HIT_LOST    /* its write is lost: the one before lands after it */
 } HitHow;
-enum { VF_POISON = 1, VF_PEND = 2, VF_PROD = 4 /* special producer */, VF_CREAD = 8, VF_SDATA = 16 };
+enum {
+    VF_POISON = 1,
+    VF_PEND = 2,
+    VF_PROD = 4 /* special producer */,
+    VF_CREAD = 8,
+    VF_SDATA = 16,
+    VF_HIGH = 32
+};
 
 typedef struct SimScratchRows {
     uint32_t t[4][128], d[128];

@@ -31,7 +31,7 @@ transpose_poison(SimWave *w, const SimRec *r, const DsTr *t, uint64_t exec)
     for (uint32_t k = 0; k < t->dwords; k++) {
         vp[k] = (vp[k] & ~exec) | (out[k] & exec);
         w->chk->vflag[r->dst + k] =
-            (uint8_t)((w->chk->vflag[r->dst + k] & ~VF_POISON) | (vp[k] ? VF_POISON : 0));
+            (uint8_t)((w->chk->vflag[r->dst + k] & ~(VF_POISON | VF_HIGH)) | (vp[k] ? VF_POISON : 0));
     }
 }
 

@@ -11,6 +11,7 @@ from simlib import BUF, code_object
 sim = pytest.importorskip("tilelang.sim")
 
 OUT = "\nglobal_store_b32 v1, v6, s[4:5]"
+HIGH = "v_mov_b32 v9, v8\nv_mov_b16_e32 v9.h, v5.l\n"
 # name -> (code, lanes of v6 that are undefined at the store; None: a report comes before). v1 is the address, v2 = 0;
 # v5 is undefined, v7 in odd lanes only, v8 and v16 are defined, v17 and s20 are not.
 CASES = {
@@ -56,6 +57,17 @@ CASES = {
     "readlane-number": ("v_readlane_b32 s8, v8, s20\nv_mov_b32 v6, s8", None),
     "writelane": ("v_mov_b32 v6, v8\nv_writelane_b32 v6, s20, 3", "third"),
     "halves": ("v_mov_b16_e32 v6.l, v8.h\nv_mov_b16_e32 v6.h, v8.l", ""),
+    # v9: the upper half undefined
+    "high-masked": (HIGH + "v_and_b32 v6, 1, v9", ""),
+    "high-masked-scalar": (HIGH + "s_mov_b32 s8, 0xffff\nv_and_b32 v6, s8, v9", ""),
+    "high-masked-copy": (HIGH + "v_mov_b32 v10, v9\nv_and_b32 v6, 7, v10", ""),
+    "high-unread": (HIGH + "v_mov_b32 v6, v8\nv_mov_b16_e32 v6.l, v9.l", ""),
+    "high-again": (HIGH + "v_mov_b16_e32 v9.h, v8.l\nv_mov_b32 v6, v9", ""),
+    "high-whole": (HIGH + "v_mov_b32 v6, v9", "all"),
+    "high-read": (HIGH + "v_mov_b32 v6, v8\nv_mov_b16_e32 v6.l, v9.h", "all"),
+    "high-kept": (HIGH + "v_and_b32 v6, 0x1ffff, v9", "all"),
+    "high-odd": (HIGH.replace("v5", "v7") + "v_mov_b32 v6, v9", "odd"),
+    "low-masked": ("v_mov_b32 v9, v8\nv_mov_b16_e32 v9.l, v5.l\nv_and_b32 v6, 1, v9", "all"),
 }  # fmt: skip
 SCALAR = {
     "scalar-transcendental": ("v_s_exp_f32 s8, s20\ns_delay_alu 0\nv_mov_b32 v6, s8", "all"),
