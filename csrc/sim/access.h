@@ -76,6 +76,13 @@ void sim_load_narrow(uint32_t *row, const uint64_t *ptr, AccKind kind);
 void sim_store_dwords(const uint32_t *rows, const uint64_t *ptr, uint64_t exec, uint32_t nd);
 void sim_store_narrow(const uint32_t *row, const uint64_t *ptr, uint64_t exec, AccKind kind, bool hi);
 
+/* The LDS address in M0: 16 bits, but on gfx950, whose LDS is larger than that, 18. */
+static inline uint32_t
+sim_m0_lds(const SimWave *w)
+{
+    return w->s[S_M0] & (w->code->arch == ISA_GFX950 ? 0x3ffffu : 0xffffu);
+}
+
 /* Writes loaded rows to registers: d16 merging, EXEC. */
 void sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_t *rows);
 /* The same for undefinedness (checked variant): undef[k] = undefined lanes of loaded register k. */

@@ -32,7 +32,7 @@ ds_addresses(SimWave *w, const SimRec *r, const DsOp *op, uint32_t k, uint64_t e
     const uint32_t *va = op->addtid ? tid : ROW(w, r->src[0].idx);
     if (op->addtid)
         for (uint32_t l = 0; l < LANES; l++)
-            tid[l] = (w->s[S_M0] & 0xffff) + 4 * l;
+            tid[l] = sim_m0_lds(w) + 4 * l;
     uint32_t off = op->off[k], n = op->acc.bytes, size = w->g->lds_bytes, sign = 0, low = 0;
     const uint32_t *m = exec_mask(w, exec);
     uint32_t last = size - n; /* highest address that fits, when any does */
@@ -316,7 +316,7 @@ body_append(SimWave *w, const SimRec *r)
 {
     uint64_t exec = EXEC(w);
     uint32_t addr[64], n = (uint32_t)__builtin_popcountll(exec), old = 0,
-                       at = (w->s[S_M0] & 0xffff) + (uint32_t)r->imm;
+                       at = sim_m0_lds(w) + (uint32_t)r->imm;
     if (!exec)
         return NEXT(r);
     for (uint32_t l = 0; l < LANES; l++)

@@ -482,7 +482,7 @@ body_load_lds(SimWave *w, const SimRec *r)
         return NULL;
     if (!op->typed && w->chk && !sim_vm_check_load(w, r, op, &v))
         return NULL;
-    uint32_t base = (w->s[S_M0] & 0xffff) + (uint32_t)r->imm;
+    uint32_t base = sim_m0_lds(w) + (uint32_t)r->imm;
     uint64_t ptr[64], out = 0;
     for (uint32_t l = 0; l < LANES; l++) {
         addr[l] = base + l * slot;

@@ -270,6 +270,29 @@ def test_loads_to_lds(arch):
             assert got == want, f"{text}: lane {lane} is {got:x}, not {want:x}"
 
 
+def test_m0_beyond_64k_of_lds():
+    """On gfx950, with its 160 KiB, M0 reaches all of LDS: loads straight to it, addresses by lane, counters."""
+    body = f"""s_load_dwordx4 s[12:15], s[0:1], 0x0
+        v_lshlrev_b32 v1, 2, v0
+        v_add_u32 v2, 0x24000, v1
+        s_mov_b32 m0, 0x24000
+        {WAIT}global_load_lds_dword v1, s[12:13]
+        {WAIT}ds_read_b32 v4, v2
+        ds_read_addtid_b32 v5
+        ds_append v6
+        ds_read_b32 v7, v2
+        {WAIT}global_store_dword v1, v4, s[14:15]
+        global_store_dword v1, v5, s[14:15] offset:256
+        global_store_dword v1, v6, s[14:15] offset:512
+        global_store_dword v1, v7, s[14:15] offset:768
+        {WAIT}"""
+    data, out = np.arange(64, dtype=np.uint32) * 3 + 5, np.zeros(256, np.uint32)
+    launch("gfx950", body, [data, out], lds=163840)
+    assert (out[:64] == data).all() and (out[64:128] == data).all()
+    assert (out[128:192] == 5).all()
+    assert out[192] == 5 + 64 and (out[193:] == data[1:]).all()
+
+
 @pytest.mark.parametrize("arch", ARCHS)
 def test_scalar_loads(arch):
     """s_load and s_buffer_load of every width with immediate and register offsets; the buffer's end gives 0."""
