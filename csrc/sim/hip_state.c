@@ -183,6 +183,34 @@ parse_checks(const char *s, uint32_t *mask)
     return true;
 }
 
+/* One more device; false: why says why not. */
+static bool
+add_device(const char *name, SimDeviceOptions *o, char *why, size_t why_size)
+{
+    HipDevice *d = &state.dev[state.ndev];
+    const char *stats = getenv("TILELANG_SIM_STATS");
+    if (state.ndev == SIM_MAX_DEVICES) {
+        snprintf(why, why_size, "more than %d devices", SIM_MAX_DEVICES);
+        return false;
+    }
+    if (!isa_arch_by_name(name, &o->arch)) {
+        sim_unknown_arch(name, why, why_size);
+        return false;
+    }
+    if (!(d->sim = sim_device_new(o, why, why_size)))
+        return false;
+    if (pthread_mutex_init(&d->lock, NULL)) {
+        snprintf(why, why_size, "out of memory");
+        sim_device_free(d->sim);
+        return false;
+    }
+    d->stats_on = stats && *stats && *stats != '0';
+    snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
+    state.ndev++;
+    return true;
+}
+
+/* All devices that are asked for, or none. */
 static void
 start_devices(void)
 {
@@ -191,8 +219,7 @@ start_devices(void)
     if (!list || !*list)
         list = getenv("TILELANG_SIM_ARCH");
     uint64_t cus = 0;
-    const char *stats = getenv("TILELANG_SIM_STATS");
-    char buf[512], why[256], *save, *tok;
+    char buf[512], why[256] = "", *save;
     SimDeviceOptions o = {.allow_foreign = true};
     state.ndev = 0; /* the child of a fork in the middle of this starts over */
     if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why)) {
@@ -203,25 +230,19 @@ start_devices(void)
     if (!parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks))
         return;
     snprintf(buf, sizeof buf, "%s", list && *list ? list : "gfx942");
-    for (tok = strtok_r(buf, ", ", &save); tok && state.ndev < SIM_MAX_DEVICES;
-         tok = strtok_r(NULL, ", ", &save)) {
-        HipDevice *d = &state.dev[state.ndev];
-        if (!isa_arch_by_name(tok, &o.arch)) {
-            sim_unknown_arch(tok, why, sizeof why);
-            fprintf(stderr, "tilelang simulator: TILELANG_SIM_%s: %s\n", from, why);
-            continue;
-        }
-        if (!(d->sim = sim_device_new(&o, why, sizeof why))) {
-            fprintf(stderr, "tilelang simulator: %s\n", why);
-            continue;
-        }
-        if (pthread_mutex_init(&d->lock, NULL)) {
-            sim_device_free(d->sim);
-            continue;
-        }
-        d->stats_on = stats && *stats && *stats != '0';
-        snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
-        state.ndev++;
+    bool ok = true;
+    for (char *tok = strtok_r(buf, ", ", &save); tok && ok; tok = strtok_r(NULL, ", ", &save))
+        ok = add_device(tok, &o, why, sizeof why);
+    if (ok && !state.ndev)
+        snprintf(why, sizeof why, "no chip is named in '%.40s'", list);
+    if (!strncmp(why, "TILELANG_", 9)) /* another variable */
+        fprintf(stderr, "tilelang simulator: %s\n", why);
+    else if (*why)
+        fprintf(stderr, "tilelang simulator: TILELANG_SIM_%s: %s\n", from, why);
+    while (!ok && state.ndev) {
+        HipDevice *d = &state.dev[--state.ndev];
+        pthread_mutex_destroy(&d->lock);
+        sim_device_free(d->sim);
     }
     for (int i = 0; i < state.ndev; i++)
         for (int k = 0; k < state.ndev; k++)
@@ -235,6 +256,8 @@ tell_counters(void)
 {
     const char *path = getenv("TILELANG_SIM_COUNTERS");
     FILE *f = path && *path && state.ndev ? fopen(path, "a") : NULL;
+    if (path && *path && state.ndev && !f)
+        fprintf(stderr, "tilelang simulator: TILELANG_SIM_COUNTERS: cannot write to %s\n", path);
     for (int i = 0; f && i < state.ndev; i++)
         fprintf(f,
                 "{\"chip\": \"%s\", \"device\": %d, \"launches\": %" PRIu64 ", \"instructions\": %" PRIu64

@@ -92,6 +92,21 @@ def test_variables_that_cannot_be(name, value):
     assert out == {"e": 100} and f"TILELANG_SIM_{name} must be a number from" in err and value[:40] in err
 
 
+@pytest.mark.parametrize(
+    "chips, text",
+    [
+        ("gfx942,gfx999", "TILELANG_SIM_DEVICES: unknown architecture 'gfx999'"),
+        (",".join(["gfx942"] * 17), "TILELANG_SIM_DEVICES: more than 16 devices"),
+        (" , ", "TILELANG_SIM_DEVICES: no chip is named"),
+    ],
+)
+def test_lists_of_devices_that_cannot_be(chips, text):
+    """All devices or none: else the others would have other numbers."""
+    body = "n = C.c_int(7)\nprint(json.dumps([hip.hipGetDeviceCount(C.byref(n)), n.value]))"
+    out, err = hip_client(body, TILELANG_SIM_DEVICES=chips)
+    assert out == [100, 0] and err.count("tilelang simulator:") == 1 and text in err
+
+
 def test_what_is_closed():
     """Memory, modules and kernels of a device that is closed, or of a module that is unloaded, are refused."""
     dev = sim.Device("gfx942")
