@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -147,5 +148,9 @@ def padded(value: Any, arg: KernelArg | None, text: str) -> Any:
     if arg and value.nbytes < size and (size > 8 or arg.kind == "global_buffer"):
         what = f"has {size} bytes: hex:..." if size > 8 else "is a pointer: in:, out:, inout:, null or u64:ADDRESS"
         raise BadArgument(f"--arg {text}: the argument {arg.name or f'+{arg.offset}'} {what}")
+    if arg and value.nbytes < size and value.dtype.kind not in "iub":
+        print(
+            f"note: --arg {text} lies in the low bytes of the {size} of {arg.name or f'+{arg.offset}'}", file=sys.stderr
+        )
     fill = b"\xff" if value.dtype.kind == "i" and value < 0 else b"\0"
     return value.tobytes().ljust(size, fill) if value.nbytes < size else value
