@@ -192,7 +192,7 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
         if (i < 2 && !(d->flags & OPF_OPSELB))
             apply_sel(t, s, o && (o->flags & ISA_SEXT));
     }
-    if (type == KT_P16 || type == KT_PF16) {
+    if ((type == KT_P16 || type == KT_PF16) && (d->flags & OPF_PACKED)) {
         EACH(l)
         {
             uint32_t v = t[l];

@@ -177,3 +177,51 @@ def test_division_fixup_of_nan(arch):
          4: [0], 5: [0]}  # fmt: skip
     out = run(arch, text, v)
     assert [lane(out, 5, i) for i in range(3)] == [nan, 0x7FF00000, 0xFFF00000]
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_zero_keeps_its_sign_when_rounding_down(arch):
+    """+0 as a half is +0 in every rounding mode; so are exact zeros of logarithm, sine and cosine."""
+    low = ".l" if arch == "gfx1100" else ""
+    mn = "min_num" if arch == "gfx1201" else "min"
+    for mode in range(4):
+        state = {"mode": {"fp32_round": mode, "fp16_64_round": mode}}
+        for text, xs, want in (
+            (f"v_cvt_f32_f16_e32 v4, v8{low}", [0, 0x8000, 1], [0, 0x80000000, 0x33800000]),
+            (f"v_{mn}_f16_e32 v4{low}, v8{low}, v9{low}", [0, 0x8000, 0x3C00], [0, 0x8000, 0]),
+            (f"v_rcp_f16_e32 v4{low}, v8{low}", [0, 0x8000, 0x3C00], [0x7C00, 0xFC00, 0x3C00]),
+            (
+                "v_pk_max_f16 v4, v8, v8" if arch != "gfx1201" else "v_pk_max_num_f16 v4, v8, v8",
+                [0, 0x8000],
+                [0, 0x8000],
+            ),
+            ("v_log_f32_e32 v4, v8", [0x3F800000], [0]),
+            ("v_sin_f32_e32 v4, v8", [0, 0x80000000, 0x40000000, 0x3F000000], [0, 0x80000000, 0, 0]),
+            ("v_cos_f32_e32 v4, v8", [0x3E800000, 0xBE800000], [0, 0]),
+        ):
+            out = run(arch, text, {8: xs, 9: [0], 4: [0]}, **state)
+            assert [lane(out, 4, i) for i in range(len(want))] == want, (text, mode)
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_sine_of_small_arguments_in_every_rounding_mode(arch):
+    """2 pi x to a few units in the last place, not an absolute error."""
+    for mode in range(4):
+        out = run(arch, "v_sin_f32_e32 v4, v8", {8: [0x20E7AD75, 0xA0E7AD75], 4: [0]}, mode={"fp32_round": mode})
+        for i, want in enumerate((0x2235F58A, 0xA235F58A)):
+            assert abs(lane(out, 4, i) - want) <= 2, (mode, hex(lane(out, 4, i)))
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_packed_multiply_add_follows_the_rounding_mode(arch):
+    """1 + 2^-12 and 1 - 2^-12: up, down and towards zero differ from nearest, in both halves."""
+    one, tiny, half = 0x3C003C00, 0x0C000C00, 0x3C003C00  # 2^-12
+    code = encode(arch, ["v_pk_fmac_f16 v4, v8, v9"], lanes_of(arch))[0]
+    if code is None:
+        pytest.skip("no such instruction in the assembler")
+    for mode, want in enumerate((0x3C003C00, 0x3C013C01, 0x3C003C00, 0x3C003C00)):
+        out = run(arch, "v_pk_fmac_f16 v4, v8, v9", {8: [half], 9: [tiny], 4: [one]}, mode={"fp16_64_round": mode})
+        assert lane(out, 4, 0) == want, mode
+        out = run(arch, "v_pk_fmac_f16 v4, v8, v9", {8: [half], 9: [tiny | 0x80008000], 4: [one]},
+                  mode={"fp16_64_round": mode})  # fmt: skip
+        assert lane(out, 4, 0) == (one, one, 0x3BFF3BFF, 0x3BFF3BFF)[mode], mode
