@@ -32,6 +32,7 @@ typedef struct Missing {
 
 typedef struct HazState {
     Missing reg[ISA_NREGS];
+    IsaRegSet live; /* registers that lack something */
     uint8_t exec_mfma, exec_dpp, m0_dma,
         setreg; /* states missing after a VALU wrote EXEC, SALU wrote M0, s_setreg */
     uint16_t setreg_id;
@@ -44,7 +45,7 @@ join(void *into, const void *from)
     HazState *a = into;
     const HazState *b = from;
     bool changed = false;
-    for (uint32_t r = 0; r < ISA_NREGS; r++)
+    ISA_EACH (r, &b->live) {
         for (uint32_t k = 0; k < K_COUNT; k++)
             if (b->reg[r].n[k] > a->reg[r].n[k]) {
                 uint8_t keep[K_COUNT];
@@ -54,6 +55,8 @@ join(void *into, const void *from)
                     a->reg[r].n[j] = TL_MAX(keep[j], b->reg[r].n[j]);
                 changed = true;
             }
+        isa_set_add(&a->live, r);
+    }
 #define JOIN_ONE(f, who)                                                                                     \
     if (b->f > a->f) {                                                                                       \
         a->f = b->f;                                                                                         \
@@ -74,9 +77,15 @@ join(void *into, const void *from)
 static void
 count_down(HazState *s, uint32_t states)
 {
-    for (uint32_t r = 0; r < ISA_NREGS; r++)
-        for (uint32_t k = 0; k < K_COUNT; k++)
+    ISA_EACH (r, &s->live) {
+        uint8_t left = 0;
+        for (uint32_t k = 0; k < K_COUNT; k++) {
             s->reg[r].n[k] = (uint8_t)(s->reg[r].n[k] > states ? s->reg[r].n[k] - states : 0);
+            left |= s->reg[r].n[k];
+        }
+        if (!left)
+            isa_set_remove(&s->live, r);
+    }
     s->exec_mfma = (uint8_t)(s->exec_mfma > states ? s->exec_mfma - states : 0);
     s->exec_dpp = (uint8_t)(s->exec_dpp > states ? s->exec_dpp - states : 0);
     s->m0_dma = (uint8_t)(s->m0_dma > states ? s->m0_dma - states : 0);
@@ -311,8 +320,13 @@ mark_writes(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
             mfma_needs(w->c->arch, k, &m);
         else if (k->valu)
             valu_needs(w->c->arch, k, &m, first >= ISA_REG_S);
-        for (uint32_t r = first; r < first + n; r++)
+        for (uint32_t r = first; r < first + n; r++) {
             s->reg[r] = m;
+            if (k->mfma || k->valu)
+                isa_set_add(&s->live, r);
+            else
+                isa_set_remove(&s->live, r);
+        }
         if (k->valu && first <= ISA_REG_S + 126 && first + n > ISA_REG_S + 126) {
             s->exec_mfma = 4;
             s->exec_dpp = 5;
@@ -348,6 +362,7 @@ mark_reads(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
     for (uint32_t r = first; r < first + n; r++)
         if (s->reg[r].n[K_WRITE] < need) {
             s->reg[r].n[K_WRITE] = (uint8_t)need;
+            isa_set_add(&s->live, r);
             if (!s->reg[r].n[K_VALU])
                 s->reg[r].from = i;
         }
@@ -358,16 +373,16 @@ step(IsaWalk *w, void *state, uint32_t i)
 {
     HazState *s = state;
     const IsaInst *in = &w->c->inst[i];
-    Kind k = kind_of(w->c->arch, in);
-    if (w->report && (!check_operands(w, s, i, &k) || !check_state(w, s, i, &k)))
+    const Kind *k = &((const Kind *)w->facts)[i];
+    if (w->report && (!check_operands(w, s, i, k) || !check_state(w, s, i, k)))
         return false;
     count_down(s, in->op == ISA_OP_s_nop ? (in->opnd[0].bits & 15) + 1 : 1);
     if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) {
         memset(s, 0, sizeof *s);
         return true;
     }
-    mark_reads(s, w, i, &k);
-    mark_writes(s, w, i, &k);
+    mark_reads(s, w, i, k);
+    mark_writes(s, w, i, k);
     if (in->op == ISA_OP_s_setreg_b32 || in->op == ISA_OP_s_setreg_imm32_b32) {
         s->setreg = 2;
         s->setreg_id = (uint16_t)(in->opnd[0].bits & 63);
@@ -379,5 +394,12 @@ step(IsaWalk *w, void *state, uint32_t i)
 bool
 isa_check_hazards(IsaWalk *w)
 {
+    const IsaCode *c = w->c;
+    Kind *kinds = TL_NEW_N(c->arena, Kind, c->n);
+    if (!kinds)
+        return false;
+    for (uint32_t i = 0; i < c->n; i++)
+        kinds[i] = kind_of(c->arch, &c->inst[i]);
+    w->facts = kinds;
     return isa_walk(w, sizeof(HazState), step, join);
 }

@@ -7,10 +7,44 @@
 /* One number space for all registers: v 0..255, a 256..511, scalar codes 512..639, scc 640. */
 enum { ISA_REG_A = 256, ISA_REG_S = 512, ISA_REG_SCC = 640, ISA_NREGS = 641 };
 
+/* A set of registers: most hold nothing to check, and the walks go over those that do. */
+enum { ISA_SET_WORDS = (ISA_NREGS + 63) / 64 };
+typedef struct IsaRegSet {
+    uint64_t w[ISA_SET_WORDS];
+} IsaRegSet;
+
+static inline void
+isa_set_add(IsaRegSet *s, uint32_t r)
+{
+    s->w[r >> 6] |= UINT64_C(1) << (r & 63);
+}
+
+static inline void
+isa_set_remove(IsaRegSet *s, uint32_t r)
+{
+    s->w[r >> 6] &= ~(UINT64_C(1) << (r & 63));
+}
+
+/* The least member that is not below r; ISA_NREGS: none. */
+static inline uint32_t
+isa_set_next(const IsaRegSet *s, uint32_t r)
+{
+    uint32_t k = r >> 6;
+    if (r >= ISA_NREGS)
+        return ISA_NREGS;
+    uint64_t bits = s->w[k] & ~UINT64_C(0) << (r & 63);
+    while (!bits && ++k < ISA_SET_WORDS)
+        bits = s->w[k];
+    return bits ? k * 64 + (uint32_t)__builtin_ctzll(bits) : ISA_NREGS;
+}
+
+#define ISA_EACH(r, set) for (uint32_t r = isa_set_next(set, 0); r < ISA_NREGS; r = isa_set_next(set, r + 1))
+
 typedef struct IsaWalk {
     const IsaCode *c;
     uint32_t which;
     bool report;      /* the final pass */
+    void *facts;      /* of the check that runs: what it asks of each instruction, worked out once */
     uint8_t *covered; /* of check_wait.c: a byte an instruction, and one */
     IsaFaults *out;
 } IsaWalk;

@@ -20,10 +20,16 @@ typedef struct VState {
 
 typedef struct RdnaState {
     VState v[NV];
-    uint8_t s[NS]; /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
+    IsaRegSet live; /* of v: those that lack something or were written not long ago */
+    uint8_t s[NS];  /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
     uint8_t cmpx;
     uint32_t salu_from[NS], valu_from[NS], cmpx_from;
 } RdnaState;
+
+typedef struct RdnaFacts {
+    IsaRdnaKind *kind; /* of each instruction */
+    uint32_t rows;     /* of the chip and wave size */
+} RdnaFacts;
 
 static bool
 raise(uint8_t *a, uint8_t b)
@@ -40,7 +46,7 @@ join(void *into, const void *from)
     RdnaState *a = into;
     const RdnaState *b = from;
     bool changed = false;
-    for (uint32_t r = 0; r < NV; r++) {
+    ISA_EACH (r, &b->live) {
         VState *x = &a->v[r];
         const VState *y = &b->v[r];
         bool had = x->valus | x->wmma | x->near;
@@ -51,6 +57,7 @@ join(void *into, const void *from)
         if (more && !had)
             x->from = y->from;
         changed |= more;
+        isa_set_add(&a->live, r);
     }
     for (uint32_t s = 0; s < NS; s++) {
         uint8_t more = b->s[s] & (uint8_t)~a->s[s];
@@ -140,6 +147,15 @@ check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const I
 /* ---- producers
  * ----------------------------------------------------------------------------------------------------- */
 
+/* The register leaves the set when nothing is known of it. */
+static void
+forget(RdnaState *s, uint32_t r)
+{
+    const VState *v = &s->v[r];
+    if (!(v->valus | v->trans | v->wmma | v->near | v->across))
+        isa_set_remove(&s->live, r);
+}
+
 static void
 carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
 {
@@ -153,19 +169,20 @@ carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
         if (masks && !(k->sa_sdst && k->va_sdst && k->va_vcc))
             s->s[r] &= BY_SALU | BY_VALU;
     }
-    for (uint32_t r = 0; r < NV; r++) { /* at most va_vdst of the last vector instructions are left */
+    ISA_EACH (r, &s->live) { /* at most va_vdst of the last vector instructions are left */
         VState *v = &s->v[r];
         if (v->valus && 6 - v->valus >= k->va_vdst)
             v->valus = v->trans = 0;
         if (v->near && (uint32_t)FRESH - v->near >= k->va_vdst)
             v->near = v->across = 0;
+        forget(s, r);
     }
 }
 
 static void
 count_valu(RdnaState *s, const IsaRdnaKind *k)
 {
-    for (uint32_t r = 0; r < NV; r++) {
+    ISA_EACH (r, &s->live) {
         VState *v = &s->v[r];
         v->wmma = 0;
         v->near -= v->near != 0;
@@ -176,6 +193,7 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
             v->trans -= v->trans != 0;
         if (!v->valus || !v->trans)
             v->valus = v->trans = 0;
+        forget(s, r);
     }
     if (!k->nop)
         s->cmpx = 0;
@@ -205,6 +223,8 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
                                    .wmma = k->wmma,
                                    .near = k->valu && (rows >> ISA_RH_FORWARD & 1) ? FRESH : 0,
                                    .from = i};
+                isa_set_add(&s->live, r);
+                forget(s, r);
             }
         if (o->kind != ISA_OPND_SGPR)
             continue;
@@ -222,7 +242,7 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
                 s->s[r] &= (uint8_t)~(READ | READ_PAIR);
         }
         if (k->salu && o->reg == 126)
-            for (uint32_t r = 0; r < NV; r++)
+            ISA_EACH (r, &s->live)
                 s->v[r].across |= s->v[r].near != 0;
     }
 }
@@ -265,36 +285,39 @@ step(IsaWalk *w, void *state, uint32_t i)
 {
     RdnaState *s = state;
     const IsaInst *in = &w->c->inst[i];
-    uint32_t rows = isa_rdna_rows(w->c->arch, w->c->wave64);
-    IsaRdnaKind k = isa_rdna_kind(w->c->arch, in);
-    if (k.waits) {
-        carry_out_wait(s, rows, &k);
+    const RdnaFacts *f = w->facts;
+    const IsaRdnaKind *k = &f->kind[i];
+    uint32_t rows = f->rows;
+    if (k->waits) {
+        carry_out_wait(s, rows, k);
         return true;
     }
-    if (w->report && k.valu && !check_vector(w, s, rows, i, &k))
+    if (w->report && k->valu && !check_vector(w, s, rows, i, k))
         return false;
-    if (w->report && (k.valu || k.salu) && !check_scalars(w, s, rows, i, &k))
+    if (w->report && (k->valu || k->salu) && !check_scalars(w, s, rows, i, k))
         return false;
-    if (w->report && k.permlane && s->cmpx && !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
+    if (w->report && k->permlane && s->cmpx && !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
         return false;
     if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) { /* compilers look at one function */
         memset(s, 0, sizeof *s);
         return true;
     }
-    if (k.mem) /* it waits for the vector instructions before it */
-        for (uint32_t r = 0; r < NV; r++)
+    if (k->mem) /* it waits for the vector instructions before it */
+        ISA_EACH (r, &s->live) {
             s->v[r].valus = s->v[r].trans = s->v[r].near = s->v[r].across = 0;
-    if (k.valu)
-        count_valu(s, &k);
-    if (!k.valu && (rows >> ISA_RH_SGPR_VALU & 1))
-        wait_by_reading(s, in, &k);
+            forget(s, r);
+        }
+    if (k->valu)
+        count_valu(s, k);
+    if (!k->valu && (rows >> ISA_RH_SGPR_VALU & 1))
+        wait_by_reading(s, in, k);
     bool masks = rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
     if (masks)
-        mark_writes(s, in, rows, i, &k);
-    mark_reads(s, in, rows, &k);
+        mark_writes(s, in, rows, i, k);
+    mark_reads(s, in, rows, k);
     if (!masks)
-        mark_writes(s, in, rows, i, &k);
-    if (k.cmpx) {
+        mark_writes(s, in, rows, i, k);
+    if (k->cmpx) {
         s->cmpx = 1;
         s->cmpx_from = i;
     }
@@ -304,5 +327,12 @@ step(IsaWalk *w, void *state, uint32_t i)
 bool
 isa_check_rdna(IsaWalk *w)
 {
+    const IsaCode *c = w->c;
+    RdnaFacts f = {TL_NEW_N(c->arena, IsaRdnaKind, c->n), isa_rdna_rows(c->arch, c->wave64)};
+    if (!f.kind)
+        return false;
+    for (uint32_t i = 0; i < c->n; i++)
+        f.kind[i] = isa_rdna_kind(c->arch, &c->inst[i]);
+    w->facts = &f;
     return isa_walk(w, sizeof(RdnaState), step, join);
 }

@@ -19,6 +19,7 @@ typedef struct Pend {
 
 typedef struct WaitState {
     Pend reg[ISA_NREGS];
+    IsaRegSet live;   /* registers with an operation */
     uint8_t dma_full; /* more loads to LDS than dma[] holds: nothing is said about them */
     uint8_t smem_out; /* a scalar load is outstanding: lgkmcnt(N > 0) tells nothing */
     uint8_t ds_write; /* an LDS write is outstanding: 1 + least number of later ones that count with it */
@@ -28,6 +29,13 @@ typedef struct WaitState {
         uint32_t after;
     } dma[MAX_DMA];
 } WaitState;
+
+/* What an instruction counts in, or the limits that a wait sets. */
+typedef struct WaitFact {
+    uint32_t bits;
+    bool is_wait;
+    uint16_t limit[ISA_CNT_COUNT];
+} WaitFact;
 
 static uint8_t
 least(uint8_t a, uint8_t b)
@@ -81,8 +89,10 @@ join(void *into, const void *from)
     WaitState *a = into;
     const WaitState *b = from;
     bool changed = false;
-    for (uint32_t r = 0; r < ISA_NREGS; r++)
+    ISA_EACH (r, &b->live) {
         changed |= join_pend(&a->reg[r], &b->reg[r]);
+        isa_set_add(&a->live, r);
+    }
     if (b->smem_out && !a->smem_out) {
         a->smem_out = 1;
         changed = true;
@@ -114,6 +124,14 @@ covers(const IsaWalk *w, const WaitState *s, uint32_t counter, uint32_t after, c
            !s->smem_out;
 }
 
+/* The operation that writes the register is back. */
+static void
+done(WaitState *s, uint32_t r)
+{
+    s->reg[r] = (Pend){0};
+    isa_set_remove(&s->live, r);
+}
+
 static void
 carry_out(IsaWalk *w, WaitState *s, const uint16_t *limit)
 {
@@ -122,11 +140,9 @@ carry_out(IsaWalk *w, WaitState *s, const uint16_t *limit)
             w->covered[s->dma[i].from - 1] |= DMA_COVERED;
             s->dma[i].from = 0;
         }
-    for (uint32_t r = 0; r < ISA_NREGS; r++) {
-        Pend *p = &s->reg[r];
-        if (p->after && covers(w, s, p->counter, p->after, limit))
-            *p = (Pend){0};
-    }
+    ISA_EACH (r, &s->live)
+        if (covers(w, s, s->reg[r].counter, s->reg[r].after, limit))
+            done(s, r);
     if (s->ds_write && covers(w, s, DS, s->ds_write, limit))
         s->ds_write = 0;
     if (limit[KM] == 0)
@@ -141,16 +157,16 @@ issue(IsaArch arch, WaitState *s, uint32_t bits)
     for (uint32_t c = 0; c < ISA_CNT_COUNT; c++)
         if (bits >> c & 1)
             with |= isa_counters_joined(arch, (IsaCounter)c);
-    for (uint32_t r = 0; r < ISA_NREGS; r++) {
+    ISA_EACH (r, &s->live) {
         Pend *p = &s->reg[r];
-        if (!p->after || !(with >> p->counter & 1))
+        if (!(with >> p->counter & 1))
             continue;
         p->after += p->after <= MAX_AFTER;
         /* the issue waits while a counter is at its most, so what is behind that many is complete */
         bool ordered = isa_counter_in_order((IsaCounter)p->counter) &&
                        !(s->smem_out && isa_counters_joined(arch, (IsaCounter)p->counter) & 1u << KM);
         if (ordered && p->after > isa_counter_most(arch, (IsaCounter)p->counter))
-            *p = (Pend){0};
+            done(s, r);
     }
     if ((with >> DS & 1) && s->ds_write && s->ds_write <= MAX_AFTER)
         s->ds_write++;
@@ -207,11 +223,13 @@ mark_results(WaitState *s, const IsaInst *in, uint32_t i, uint32_t bits)
         bool scc = o->kind == ISA_OPND_SRC; /* written late by s_barrier_signal_isfirst and s_barrier_leave */
         if (!(o->flags & ISA_WRITE) || ((o->flags & ISA_IMPLICIT) && !scc) || !isa_opnd_regs(o, &first, &n))
             continue;
-        for (uint32_t r = first; r < first + n; r++)
+        for (uint32_t r = first; r < first + n; r++) {
             s->reg[r] = (Pend){.after = 1,
                                .counter = (uint8_t)__builtin_ctz(bits),
                                .flat = (bits & (bits - 1)) != 0,
                                .from = i};
+            isa_set_add(&s->live, r);
+        }
     }
 }
 
@@ -231,10 +249,10 @@ step(IsaWalk *w, void *state, uint32_t i)
     WaitState *s = state;
     const IsaInst *in = &w->c->inst[i];
     IsaArch arch = w->c->arch;
-    uint32_t cl = isa_op_info(in->op)->classes, bits = isa_counters_of(arch, in);
-    uint16_t limit[ISA_CNT_COUNT];
-    if (isa_wait_limits(arch, in, limit)) {
-        carry_out(w, s, limit);
+    const WaitFact *f = &((const WaitFact *)w->facts)[i];
+    uint32_t cl = isa_op_info(in->op)->classes, bits = f->bits;
+    if (f->is_wait) {
+        carry_out(w, s, f->limit);
         return true;
     }
     if (w->report && (w->which & ISA_CHECK_WAIT) && !check_operands(w, s, i, bits))
@@ -285,8 +303,16 @@ report_dma(IsaWalk *w)
 bool
 isa_check_waits(IsaWalk *w)
 {
-    if (!(w->covered = TL_NEW_N(w->c->arena, uint8_t, w->c->n + 1)) ||
-        !isa_walk(w, sizeof(WaitState), step, join))
+    const IsaCode *c = w->c;
+    WaitFact *facts = TL_NEW_N(c->arena, WaitFact, c->n);
+    if (!facts)
+        return false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        facts[i].bits = isa_counters_of(c->arch, &c->inst[i]);
+        facts[i].is_wait = isa_wait_limits(c->arch, &c->inst[i], facts[i].limit);
+    }
+    w->facts = facts;
+    if (!(w->covered = TL_NEW_N(c->arena, uint8_t, c->n + 1)) || !isa_walk(w, sizeof(WaitState), step, join))
         return false;
     return !(w->which & ISA_CHECK_BARRIER) || report_dma(w);
 }

@@ -81,56 +81,80 @@ run_block(IsaWalk *w, IsaStep *step, void *state, const IsaBlock *b)
     return true;
 }
 
+/* States of the blocks that control reaches, in memory that ends with the walk. */
+typedef struct Blocks {
+    TlArena arena;
+    size_t size;
+    char **state; /* at the block's start; NULL: not reached */
+    uint8_t *dirty;
+    char *cur;
+} Blocks;
+
+/* Control goes on to block `to` with the state in b->cur; false: out of memory. */
+static bool
+enter(Blocks *b, IsaJoin *join, uint32_t to, bool *changed)
+{
+    if (b->state[to] && !join(b->state[to], b->cur))
+        return true;
+    if (!b->state[to]) {
+        if (!(b->state[to] = tl_arena_alloc(&b->arena, b->size, 16)))
+            return false;
+        memcpy(b->state[to], b->cur, b->size);
+    }
+    b->dirty[to] = 1;
+    *changed = true;
+    return true;
+}
+
 /* One sweep in block order; *changed says whether some state grew. */
 static bool
-sweep(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join, char *states, uint8_t *reached, uint8_t *dirty,
-      char *cur, bool *changed)
+sweep(IsaWalk *w, Blocks *b, IsaStep *step, IsaJoin *join, bool *changed)
 {
     const IsaCode *c = w->c;
     for (uint32_t k = 0; k < c->nblocks; k++) {
-        if (!reached[k] || (!dirty[k] && !w->report))
+        if (!b->state[k] || (!b->dirty[k] && !w->report))
             continue;
-        dirty[k] = 0;
-        memcpy(cur, states + k * size, size);
-        if (!run_block(w, step, cur, &c->block[k]))
+        b->dirty[k] = 0;
+        memcpy(b->cur, b->state[k], b->size);
+        if (!run_block(w, step, b->cur, &c->block[k]))
             return false;
-        for (uint32_t s = 0; s < 2 && !w->report; s++) {
-            uint32_t to = c->block[k].succ[s];
-            if (to == UINT32_MAX)
-                continue;
-            if (!reached[to]) {
-                memcpy(states + to * size, cur, size);
-                reached[to] = dirty[to] = 1;
-                *changed = true;
-            } else if (join(states + to * size, cur)) {
-                dirty[to] = 1;
-                *changed = true;
-            }
-        }
+        for (uint32_t s = 0; s < 2 && !w->report; s++)
+            if (c->block[k].succ[s] != UINT32_MAX && !enter(b, join, c->block[k].succ[s], changed))
+                return false;
     }
     return true;
+}
+
+static bool
+walk(IsaWalk *w, Blocks *b, IsaStep *step, IsaJoin *join)
+{
+    uint32_t n = w->c->nblocks + 1;
+    b->state = TL_NEW_N(&b->arena, char *, n);
+    b->dirty = TL_NEW_N(&b->arena, uint8_t, n);
+    b->cur = tl_arena_alloc(&b->arena, b->size, 16);
+    if (!b->state || !b->dirty || !b->cur)
+        return false;
+    w->report = false;
+    bool changed = false;
+    if (!enter(b, join, 0, &changed))
+        return false;
+    while (changed) {
+        changed = false;
+        if (!sweep(w, b, step, join, &changed))
+            return false;
+    }
+    w->report = true;
+    return sweep(w, b, step, join, &changed);
 }
 
 bool
 isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join)
 {
-    const IsaCode *c = w->c;
-    size = (size + 15) & ~(size_t)15;
-    char *states = tl_arena_alloc(c->arena, size * (c->nblocks + 1), 16);
-    char *cur = tl_arena_alloc(c->arena, size, 16);
-    uint8_t *reached = TL_NEW_N(c->arena, uint8_t, c->nblocks + 1);
-    uint8_t *dirty = TL_NEW_N(c->arena, uint8_t, c->nblocks + 1);
-    if (!states || !cur || !reached || !dirty)
-        return false;
-    reached[0] = dirty[0] = 1;
-    w->report = false;
-    for (bool changed = true; changed;) {
-        changed = false;
-        if (!sweep(w, size, step, join, states, reached, dirty, cur, &changed))
-            return false;
-    }
-    w->report = true;
-    return sweep(w, size, step, join, states, reached, dirty, cur, &(bool){false});
+    Blocks b = {.size = (size + 15) & ~(size_t)15};
+    tl_arena_init(&b.arena, &w->c->arena->alloc);
+    bool ok = walk(w, &b, step, join);
+    tl_arena_free(&b.arena);
+    return ok;
 }
 
 uint32_t
