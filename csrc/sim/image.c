@@ -10,8 +10,10 @@
 
 #include "sim/image_priv.h"
 
-static const uint64_t max_span = UINT64_C(1)
-                                 << 32; /* bytes of address space that a code object may ask for */
+/* Bytes of address space that a code object may ask for, and those between code that are not in the file (the
+ * tables and listings of code are as long as it). */
+static const uint64_t max_span = UINT64_C(1) << 32, max_code_gap = 256 << 10;
+enum { MAX_SEGMENTS = 256, MAX_NAMES = 64 /* bytes of names a byte of the file */ };
 
 bool
 load_fail(Loader *ld, const char *fmt, ...)
@@ -133,11 +135,12 @@ read_header(Loader *ld)
 
 /* ---- segments ---- */
 
+/* Checks the segments and finds their span [*lo, *hi). */
 static bool
-map_segments(Loader *ld)
+measure_segments(Loader *ld, uint64_t *lo, uint64_t *hi)
 {
-    SimImage *im = ld->im;
-    uint64_t lo = UINT64_MAX, hi = 0;
+    uint64_t code_lo = UINT64_MAX, code_hi = 0;
+    uint32_t n = 0;
     Phdr ph;
     for (uint32_t i = 0; i < ld->eh.phnum; i++) {
         if (!load_phdr(ld, i, &ph))
@@ -148,12 +151,35 @@ map_segments(Loader *ld)
             return load_fail(ld, "segment %u lies outside the file", i);
         if (ph.vaddr + ph.memsz < ph.vaddr || ph.vaddr + ph.memsz > max_span)
             return load_fail(ld, "segment %u asks for addresses up to 0x%" PRIx64, i, ph.vaddr + ph.memsz);
-        lo = TL_MIN(lo, ph.vaddr);
-        hi = TL_MAX(hi, ph.vaddr + ph.memsz);
+        ld->segment_bytes += ph.filesz;
+        if (++n > MAX_SEGMENTS || ld->segment_bytes / 2 > ld->size)
+            return load_fail(ld, "the segments share bytes of the file, or there are more than %u",
+                             MAX_SEGMENTS);
+        *lo = TL_MIN(*lo, ph.vaddr);
+        *hi = TL_MAX(*hi, ph.vaddr + ph.memsz);
+        if (ph.flags & PF_X) {
+            code_lo = TL_MIN(code_lo, ph.vaddr);
+            code_hi = TL_MAX(code_hi, ph.vaddr + ph.memsz);
+        }
     }
-    if (hi == 0)
+    if (*hi == 0)
         return load_fail(ld, "no loadable segment");
-    lo &= ~UINT64_C(4095);
+    if (code_hi && code_hi - code_lo > ld->size + max_code_gap)
+        return load_fail(ld,
+                         "the executable segments span 0x%" PRIx64 " bytes, the file has 0x%" PRIx64 " bytes",
+                         code_hi - code_lo, ld->size);
+    *lo &= ~UINT64_C(4095);
+    return true;
+}
+
+static bool
+map_segments(Loader *ld)
+{
+    SimImage *im = ld->im;
+    uint64_t lo = UINT64_MAX, hi = 0;
+    Phdr ph;
+    if (!measure_segments(ld, &lo, &hi))
+        return false;
     im->map_size = ((hi - lo + 4095) & ~UINT64_C(4095)) + 4096; /* decoding never reads past the mapping */
     void *p =
         mmap(NULL, im->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -210,6 +236,9 @@ add_symbols(Loader *ld, const Shdr *sh)
     if (sh->offset > ld->size || ld->size - sh->offset < sh->size || sh->link >= ld->eh.shnum ||
         !load_shdr(ld, sh->link, &str) || str.type != SHT_STRTAB)
         return load_fail(ld, "a symbol table lies outside the file or has no string table");
+    ld->table_bytes += sh->size;
+    if (ld->table_bytes / 2 > ld->size)
+        return load_fail(ld, "the symbol tables share bytes of the file");
     for (uint64_t i = 1; i < n; i++) {
         Sym s;
         const char *name;
@@ -221,12 +250,14 @@ add_symbols(Loader *ld, const Shdr *sh)
         if (str.offset + s.name < str.offset ||
             !(name = load_str(ld, str.offset + s.name, str.offset + str.size)))
             return load_fail(ld, "the name of symbol %" PRIu64 " lies outside its string table", i);
+        ld->name_bytes += strlen(name);
+        if (ld->name_bytes / MAX_NAMES > ld->size)
+            return load_fail(ld, "the names of the symbols share bytes of the file");
         if (!*name || sim_image_symbol(ld->im, name))
             continue;
-        SimSymbol sym = {.address = s.value + ld->im->bias, .size = s.size, .type = type};
+        SimSymbol sym = {.name = name, .address = s.value + ld->im->bias, .size = s.size, .type = type};
         sym.exported = sh->type == SHT_DYNSYM;
-        if (!(sym.name = tl_arena_strdup(&ld->im->arena, name, strlen(name))) ||
-            !tl_vec_push(&ld->im->arena, &ld->im->symbols, sym) ||
+        if (!tl_vec_push(&ld->im->arena, &ld->im->symbols, sym) ||
             !tl_map_put(&ld->im->symbol_map, name_key(name, strlen(name)), ld->im->symbols.len))
             return load_fail(ld, "out of memory");
     }
@@ -244,6 +275,8 @@ read_symbols(Loader *ld)
                 return false;
             if (sh.type == order[pass] && !add_symbols(ld, &sh))
                 return false;
+            if (sh.type == SHT_DYNSYM && !ld->dynsym.type)
+                ld->dynsym = sh;
         }
     }
     return true;
@@ -269,22 +302,16 @@ sim_image_symbol(const SimImage *im, const char *name)
 static bool
 dynsym_value(Loader *ld, uint32_t index, uint64_t *value)
 {
-    for (uint32_t i = 0; i < ld->eh.shnum; i++) {
-        Shdr sh;
-        Sym s;
-        if (!load_shdr(ld, i, &sh))
-            return false;
-        if (sh.type != SHT_DYNSYM)
-            continue;
-        if (index >= sh.size / sizeof s ||
-            !load_get(ld, sh.offset + (uint64_t)index * sizeof s, &s, sizeof s))
-            return load_fail(ld, "a relocation names symbol %u, which does not exist", index);
-        if (s.shndx == 0 && s.info >> 4 != STB_WEAK)
-            return load_fail(ld, "symbol %u is undefined", index);
-        *value = s.shndx == 0 ? 0 : s.shndx == 0xfff1 ? s.value : s.value + ld->im->bias;
-        return true;
-    }
-    return load_fail(ld, "a relocation names a symbol but there is no dynamic symbol table");
+    const Shdr *sh = &ld->dynsym;
+    Sym s;
+    if (!sh->type)
+        return load_fail(ld, "a relocation names a symbol but there is no dynamic symbol table");
+    if (index >= sh->size / sizeof s || !load_get(ld, sh->offset + (uint64_t)index * sizeof s, &s, sizeof s))
+        return load_fail(ld, "a relocation names symbol %u, which does not exist", index);
+    if (s.shndx == 0 && s.info >> 4 != STB_WEAK)
+        return load_fail(ld, "symbol %u is undefined", index);
+    *value = s.shndx == 0 ? 0 : s.shndx == 0xfff1 ? s.value : s.value + ld->im->bias;
+    return true;
 }
 
 static bool
@@ -332,11 +359,14 @@ relocate(Loader *ld)
             else if (d.tag == DT_RELAENT)
                 ent = d.val;
         }
+        break; /* there is one */
     }
     if (!rela || !size)
         return true;
     if (ent != sizeof(Rela))
         return load_fail(ld, "relocations of %" PRIu64 " bytes", ent);
+    if (size > ld->size)
+        return load_fail(ld, "the relocation table is larger than the file");
     uint64_t table = at_vaddr(ld, rela, size);
     if (!table)
         return load_fail(ld, "the relocation table lies outside the segments");

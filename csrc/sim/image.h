@@ -105,6 +105,9 @@ const SimSymbol *sim_image_symbol(const SimImage *im, const char *name);
 bool sim_target_suits(const char *name, IsaArch arch);
 SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
 
+/* The static checks' findings as JSON text (verify_api.c), freed by tlsim_text_free. NULL: why[0..n). */
+char *sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n);
+
 /* ---- kernel arguments ---- */
 
 typedef struct SimLaunchDims {

@@ -10,6 +10,9 @@ typedef struct Loader {
     const uint8_t *file;
     uint64_t size;
     Ehdr eh;
+    /* what the file's headers have named so far: parts that share bytes multiply a small file's work */
+    uint64_t segment_bytes, table_bytes, name_bytes, note_bytes;
+    Shdr dynsym; /* type 0: none */
     char *why;
     size_t why_size;
 } Loader;

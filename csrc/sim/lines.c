@@ -18,6 +18,7 @@ struct SimLines {
     TlArena arena;
     TL_VEC(Row) rows;
     TL_VEC(const char *) files;
+    uint64_t name_bytes, name_limit; /* of files: entries that share strings multiply a small file's memory */
 };
 
 typedef struct Section {
@@ -116,7 +117,11 @@ static bool
 add_file(Unit *u, const char *dir, const char *name)
 {
     const char *s = name;
-    if (dir && *dir && name[0] != '/')
+    bool joined = dir && *dir && name[0] != '/';
+    u->l->name_bytes += strlen(name) + (joined ? strlen(dir) : 0);
+    if (u->l->name_bytes > u->l->name_limit)
+        return false;
+    if (joined)
         s = tl_arena_printf(&u->l->arena, "%s/%s", dir, name);
     else
         s = tl_arena_strdup(&u->l->arena, name, strlen(name));
@@ -416,6 +421,7 @@ sim_lines_read(const uint8_t *file, uint64_t size)
     if (!l)
         return NULL;
     tl_arena_init(&l->arena, NULL);
+    l->name_limit = (1 << 20) + 64 * size;
     Section line_str = find_section(&ld, ".debug_line_str"), str = find_section(&ld, ".debug_str");
     Cur all = {line.p, line.p + line.n, false};
     while (all.end - all.p > 6) {

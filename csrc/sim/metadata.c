@@ -187,6 +187,9 @@ read_notes(Loader *ld, uint64_t off, uint64_t size)
     uint64_t end = off + size;
     if (end < off || end > ld->size)
         return load_fail(ld, "a note segment lies outside the file");
+    ld->note_bytes += size;
+    if (ld->note_bytes / 2 > ld->size)
+        return load_fail(ld, "the note segments share bytes of the file");
     while (end - off >= 12) {
         uint32_t h[3]; /* name size, descriptor size, type */
         if (!load_get(ld, off, h, sizeof h))

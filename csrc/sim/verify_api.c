@@ -16,9 +16,16 @@
 TL_API char *tlsim_verify(const void *data, uint64_t size, int64_t lds, char *why, size_t n);
 TL_API void tlsim_text_free(char *text);
 
+/* Functions that share code multiply a small file's work: the bytes to check are at most so many of the code,
+ * and SMALL_WORK. */
+enum { MAX_SHARING = 64, SMALL_WORK = 1 << 20 };
+
 typedef struct Verify {
-    TlArena arena;
+    TlArena arena;    /* of the text */
+    TlArena function; /* of the function at hand */
     TlText out;
+    uint64_t work; /* bytes of code checked */
+    bool too_much;
     SimImage *im;
     int64_t lds;
     /* the function at hand */
@@ -56,13 +63,13 @@ put_place(Verify *v, const char *prefix, uint32_t inst)
     TlText t;
     const char *file;
     uint32_t line;
-    tl_text_init(&t, &v->arena);
+    tl_text_init(&t, &v->function);
     isa_print(v->im->arch, v->wave64, &v->code->inst[inst], &t);
     tl_text_printf(&v->out, ", \"%spc\": %u, \"%stext\": ", prefix, v->code->offset[inst], prefix);
     put_string(&v->out, t.data && !t.failed ? t.data : "");
     tl_text_printf(&v->out, ", \"%sline\": ", prefix);
     if (sim_image_line(v->im, v->entry + v->code->offset[inst], &file, &line))
-        put_string(&v->out, tl_arena_printf(&v->arena, "%s:%u", file, line));
+        put_string(&v->out, tl_arena_printf(&v->function, "%s:%u", file, line));
     else
         tl_text_puts(&v->out, "null");
 }
@@ -212,7 +219,7 @@ measure(const SimImage *im, uint64_t entry, bool wave64)
 }
 
 static bool
-check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, uint64_t size, bool wave64)
+check_one(Verify *v, const SimKernel *k, const char *name, uint64_t entry, uint64_t size, bool wave64)
 {
     static const char *const kinds[] = {"wait", "barrier", "hazard", "exec"};
     IsaCode c;
@@ -225,11 +232,15 @@ check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, 
     v->entry = entry;
     v->wave64 = wave64;
     v->code = &c;
-    if (!isa_code_decode(&c, &v->arena, v->im->arch, wave64, sim_dm_host(entry), size, &why, &bad)) {
+    v->work += size;
+    v->too_much = v->work > SMALL_WORK && v->work / MAX_SHARING > v->im->code_hi - v->im->code_lo;
+    if (v->too_much)
+        return false;
+    if (!isa_code_decode(&c, &v->function, v->im->arch, wave64, sim_dm_host(entry), size, &why, &bad)) {
         if (!strcmp(why, "out of memory"))
             return false;
         TlText t;
-        tl_text_init(&t, &v->arena);
+        tl_text_init(&t, &v->function);
         isa_print_unknown((const uint8_t *)sim_dm_host(entry) + bad, size - bad, why, &t);
         finding_at(v, "illegal", UINT32_MAX, "+0x%x: %s", bad, t.failed ? why : t.data);
         return true;
@@ -246,9 +257,21 @@ check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, 
 }
 
 static bool
+check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, uint64_t size, bool wave64)
+{
+    tl_arena_init(&v->function, NULL);
+    bool ok = check_one(v, k, name, entry, size, wave64);
+    tl_arena_free(&v->function);
+    return ok;
+}
+
+static bool
 check_all(Verify *v)
 {
     SimImage *im = v->im;
+    uint64_t seen;
+    TlMap done; /* addresses of functions: other names of one are not looked at again */
+    tl_map_init(&done, &v->arena);
     bool wave64 = im->arch <= ISA_GFX950 || (im->kernels.len && im->kernels.data[0].wave64);
     for (uint32_t i = 0; i < im->kernels.len; i++) {
         const SimKernel *k = &im->kernels.data[i];
@@ -258,8 +281,11 @@ check_all(Verify *v)
     for (uint32_t i = 0; i < im->symbols.len; i++) {
         const SimSymbol *s = &im->symbols.data[i];
         if (s->type != STT_FUNC || !s->size || s->address < im->code_lo || s->address >= im->code_hi ||
-            s->size > im->code_hi - s->address || s->address % 4 || sim_image_kernel(im, s->name))
+            s->size > im->code_hi - s->address || s->address % 4 || sim_image_kernel(im, s->name) ||
+            (tl_map_get(&done, s->address, &seen) && seen == s->size))
             continue;
+        if (!tl_map_put(&done, s->address, s->size))
+            return false;
         if (!check_function(v, NULL, s->name, s->address, s->size, wave64))
             return false;
     }
@@ -267,28 +293,35 @@ check_all(Verify *v)
 }
 
 char *
+sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n)
+{
+    Verify v = {.im = im, .lds = lds};
+    char *out = NULL;
+    tl_arena_init(&v.arena, NULL);
+    tl_text_init(&v.out, &v.arena);
+    tl_text_puts(&v.out, "[");
+    bool ok = check_all(&v);
+    tl_text_puts(&v.out, "]");
+    if (ok && !v.out.failed && (out = malloc(v.out.len + 1)))
+        memcpy(out, v.out.data, v.out.len + 1);
+    if (!out)
+        snprintf(why, n, "%s",
+                 v.too_much ? "its functions lie over each other: too much code to check" : "out of memory");
+    tl_arena_free(&v.arena);
+    return out;
+}
+
+char *
 tlsim_verify(const void *data, uint64_t size, int64_t lds, char *why, size_t n)
 {
-    Verify v = {.lds = lds};
-    char *out = NULL;
     SimMem *mem = sim_mem_new(false);
     snprintf(why, n, "out of memory");
     if (!mem)
         return NULL;
-    tl_arena_init(&v.arena, NULL);
-    tl_text_init(&v.out, &v.arena);
-    if ((v.im = sim_image_load(mem, data, size, why, n))) {
-        tl_text_puts(&v.out, "[");
-        bool ok = check_all(&v);
-        tl_text_puts(&v.out, "]");
-        if (ok && !v.out.failed && (out = malloc(v.out.len + 1)))
-            memcpy(out, v.out.data, v.out.len + 1);
-        if (!out)
-            snprintf(why, n, "out of memory");
-    }
-    sim_image_free(v.im);
+    SimImage *im = sim_image_load(mem, data, size, why, n);
+    char *out = im ? sim_verify_image(im, lds, why, n) : NULL;
+    sim_image_free(im);
     sim_mem_free(mem);
-    tl_arena_free(&v.arena);
     return out;
 }
 
