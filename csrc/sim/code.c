@@ -1,5 +1,7 @@
 /* code.c - decode-once records: one per dword of code, made on first execution; operand resolution for
  * builders. */
+#include <pthread.h>
+
 #include "sim/core.h"
 #include "sim/cover.h"
 
@@ -52,6 +54,20 @@ code_alloc(const TlAlloc *a, size_t n)
 
 enum { MAX_CONSTS = 65535 };
 
+/* 1 + the body of each instruction, 0: none of the table. Made once; only read afterwards. */
+static uint16_t kern_of_op[ISA_OP__COUNT];
+static pthread_once_t kern_once = PTHREAD_ONCE_INIT;
+
+static void
+find_kerns(void)
+{
+    for (uint32_t k = 0; k < K_COUNT; k++) {
+        uint32_t op = isa_op_by_name(sim_kern_desc[k].name);
+        if (op < ISA_OP__COUNT)
+            kern_of_op[op] = (uint16_t)(k + 1);
+    }
+}
+
 SimCode *
 sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uint64_t size, const char **why)
 {
@@ -79,18 +95,13 @@ sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uin
     c->host = sim_host_ops();
     c->consts = code_alloc(a, sizeof(*c->consts) * MAX_CONSTS);
     c->recs[MODE_PLAIN] = code_alloc(a, sizeof(SimRec) * c->nrec);
-    uint32_t nop = isa_op_count();
-    c->op_index = code_alloc(a, sizeof(uint32_t) * (nop + 1));
-    if (!c->consts || !c->recs[MODE_PLAIN] || !c->op_index) {
+    pthread_once(&kern_once, find_kerns);
+    c->op_index = kern_of_op;
+    if (!c->consts || !c->recs[MODE_PLAIN]) {
         sim_code_free(c);
         if (why)
             *why = "out of memory";
         return NULL;
-    }
-    for (uint32_t k = 0; k < K_COUNT; k++) {
-        uint32_t op = isa_op_by_name(sim_kern_desc[k].name);
-        if (op < nop)
-            c->op_index[op] = k + 1;
     }
     return c;
 }
@@ -107,8 +118,6 @@ sim_code_free(SimCode *c)
             a.realloc(a.self, c->recs[m], sizeof(SimRec) * c->nrec, 0);
     if (c->consts)
         a.realloc(a.self, c->consts, sizeof(*c->consts) * MAX_CONSTS, 0);
-    if (c->op_index)
-        a.realloc(a.self, c->op_index, sizeof(uint32_t) * (isa_op_count() + 1), 0);
     tl_arena_free(&c->arena);
     a.realloc(a.self, c, sizeof *c, 0);
 }

@@ -292,7 +292,7 @@ struct SimCode {
     SimRec *recs[MODE_CLASSES]; /* but for MODE_PLAIN: made on demand */
     uint32_t **consts;          /* rows of 128: 64 x low dword, 64 x high dword */
     uint32_t nconst;
-    uint32_t *op_index; /* isa op -> 1 + index of the body table */
+    const uint16_t *op_index; /* isa op -> 1 + index of the body table */
     int lock;
     int cover; /* file of TILELANG_SIM_COVERAGE, -1 = none */
     const SimHostOps *host;

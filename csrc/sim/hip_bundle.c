@@ -28,14 +28,26 @@ peek(void *to, const uint8_t *from, uint64_t n)
 
 static const uint64_t image_limit = UINT64_C(1) << 32;
 
+typedef struct Source {
+    const uint8_t *p;
+    uint64_t size; /* of what was unpacked; UINT64_MAX: the client does not tell */
+} Source;
+
+/* Copies n bytes at an offset; false: they do not belong to the source or are not mapped. */
+static bool
+get(const Source *s, void *to, uint64_t off, uint64_t n)
+{
+    return off <= s->size && s->size - off >= n && peek(to, s->p + off, n);
+}
+
 /* Length of an ELF image by its own headers; 0: not ELF, or they point out of memory. */
 static uint64_t
-elf_length(const uint8_t *p)
+elf_length(const Source *src)
 {
     Ehdr eh;
     Phdr ph;
     Shdr sh;
-    if (!peek(&eh, p, sizeof eh) || memcmp(eh.ident, "\177ELF\2\1", 6))
+    if (!get(src, &eh, 0, sizeof eh) || memcmp(eh.ident, "\177ELF\2\1", 6))
         return 0;
     uint64_t end = sizeof eh;
     if (eh.phoff > image_limit || eh.shoff > image_limit)
@@ -43,13 +55,13 @@ elf_length(const uint8_t *p)
     end = TL_MAX(end, eh.phoff + (uint64_t)eh.phnum * sizeof(Phdr));
     end = TL_MAX(end, eh.shoff + (uint64_t)eh.shnum * sizeof(Shdr));
     for (uint32_t i = 0; i < eh.phnum; i++) {
-        if (!peek(&ph, p + eh.phoff + i * sizeof ph, sizeof ph) || ph.offset > image_limit ||
+        if (!get(src, &ph, eh.phoff + i * sizeof ph, sizeof ph) || ph.offset > image_limit ||
             ph.filesz > image_limit)
             return 0;
         end = TL_MAX(end, ph.offset + ph.filesz);
     }
     for (uint32_t i = 0; i < eh.shnum; i++) {
-        if (!peek(&sh, p + eh.shoff + i * sizeof sh, sizeof sh) || sh.offset > image_limit ||
+        if (!get(src, &sh, eh.shoff + i * sizeof sh, sizeof sh) || sh.offset > image_limit ||
             sh.size > image_limit)
             return 0;
         if (sh.type != SHT_NOBITS)
@@ -88,37 +100,41 @@ target_suits(const char *id, size_t n, const HipDevice *d, bool generic)
     return true;
 }
 
-static const uint8_t *
-find_entry(const uint8_t *p, const HipDevice *d, bool generic, uint64_t *size)
+/* The entry's bytes; false: none suits. */
+static bool
+find_entry(const Source *src, const HipDevice *d, bool generic, Source *out)
 {
     uint8_t head[32], entry[24 + 256];
     uint64_t at = 32;
-    if (!peek(head, p, sizeof head))
-        return NULL;
+    if (!get(src, head, 0, sizeof head))
+        return false;
     for (uint64_t i = 0, n = u64_at(head + 24); i < n && i < 4096; i++) {
-        if (!peek(entry, p + at, 24))
-            return NULL;
+        if (!get(src, entry, at, 24))
+            return false;
         uint64_t off = u64_at(entry), len = u64_at(entry + 8), id = u64_at(entry + 16);
-        if (id >= 256 || off > image_limit || len > image_limit || !peek(entry + 24, p + at + 24, id))
-            return NULL;
+        if (id >= 256 || off > image_limit || len > image_limit || !get(src, entry + 24, at + 24, id))
+            return false;
         if (len && target_suits((const char *)entry + 24, id, d, generic)) {
-            *size = len;
-            return p + off;
+            if (off > src->size || src->size - off < len)
+                return false;
+            *out = (Source){src->p + off, len};
+            return true;
         }
         at += 24 + id;
     }
-    return NULL;
+    return false;
 }
 
-/* The entry of an uncompressed offload bundle that suits the device best; NULL: none. */
-static const uint8_t *
-from_bundle(const uint8_t *p, const HipDevice *d, uint64_t *size)
+/* The entry of an uncompressed offload bundle that suits the device best; false: none. */
+static bool
+from_bundle(const Source *src, const HipDevice *d, Source *out)
 {
-    const uint8_t *e = find_entry(p, d, false, size);
-    return e ? e : find_entry(p, d, true, size);
+    return find_entry(src, d, false, out) || find_entry(src, d, true, out);
 }
 
 /* ---- compressed bundles ---- */
+
+enum { MAX_RATIO = 1 << 15 }; /* zstd's: a block of 128 KiB in four bytes */
 
 /* The bundle in a CCOB: fresh memory of *n bytes; NULL: malformed, another method, no libzstd, out of memory.
  */
@@ -137,19 +153,18 @@ decompress(const uint8_t *p, uint64_t *n)
     memcpy(&total, head + 8, version == 2 ? 4 : 8);
     memcpy(&raw, head + (version == 2 ? 12 : 16), version == 2 ? 4 : 8);
     body = version == 2 ? 24 : 32;
-    if (total <= body || total > image_limit || !raw || raw > image_limit)
+    if (total <= body || total > image_limit || !raw || raw > image_limit || raw / MAX_RATIO > total)
         return NULL;
     void *lib = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     size_t (*unpack)(void *, size_t, const void *, size_t) = NULL;
     if (lib)
         *(void **)&unpack = dlsym(lib, "ZSTD_decompress");
-    uint8_t *in = unpack ? malloc(total) : NULL, *out = in ? malloc(raw + 64) : NULL;
+    uint8_t *in = unpack ? malloc(total) : NULL, *out = in ? malloc(raw) : NULL;
     bool ok = out && peek(in, p, total) && unpack(out, raw, in + body, total - body) == raw;
     free(in);
     if (lib)
         dlclose(lib);
     if (ok) {
-        memset(out + raw, 0, 64);
         *n = raw;
         return out;
     }
@@ -174,25 +189,28 @@ copy_image(const uint8_t *p, uint64_t size, uint8_t **data)
 hipError_t
 sim_hip_image(const void *image, const HipDevice *d, uint8_t **data, uint64_t *size)
 {
-    const uint8_t *p = image;
+    Source src = {image, UINT64_MAX}, code;
     uint8_t magic[24], *unpacked = NULL;
-    uint64_t n;
     hipError_t e;
     *data = NULL;
     *size = 0;
-    if (!peek(magic, p, 4))
+    if (!get(&src, magic, 0, 4))
         return hipErrorInvalidImage;
     if (!memcmp(magic, "CCOB", 4)) {
-        if (!(unpacked = decompress(p, &n)))
+        if (!(unpacked = decompress(src.p, &src.size)))
             return hipErrorInvalidImage;
-        p = unpacked;
+        src.p = unpacked;
     }
-    if (peek(magic, p, sizeof magic) && !memcmp(magic, "__CLANG_OFFLOAD_BUNDLE__", 24)) {
-        p = from_bundle(p, d, size);
-        e = p ? copy_image(p, *size, data) : hipErrorNoBinaryForGpu;
+    if (get(&src, magic, 0, sizeof magic) && !memcmp(magic, "__CLANG_OFFLOAD_BUNDLE__", 24)) {
+        if (from_bundle(&src, d, &code)) {
+            *size = code.size;
+            e = copy_image(code.p, code.size, data);
+        } else {
+            e = hipErrorNoBinaryForGpu;
+        }
     } else {
-        *size = elf_length(p);
-        e = copy_image(p, *size, data);
+        *size = elf_length(&src);
+        e = *size <= src.size ? copy_image(src.p, *size, data) : hipErrorInvalidImage;
     }
     free(unpacked);
     return e;

@@ -12,7 +12,7 @@
 
 /* Bytes of address space that a code object may ask for, and those between code that are not in the file (the
  * tables and listings of code are as long as it). */
-static const uint64_t max_span = UINT64_C(1) << 32, max_code_gap = 256 << 10;
+static const uint64_t max_span = UINT64_C(1) << 32, max_code_gap = 16 << 10;
 enum { MAX_SEGMENTS = 256, MAX_NAMES = 64 /* bytes of names a byte of the file */ };
 
 bool
@@ -172,6 +172,22 @@ measure_segments(Loader *ld, uint64_t *lo, uint64_t *hi)
     return true;
 }
 
+/* Zeroed memory of whole pages. Fuzzing builds take small ones from the heap, where sanitizers see accesses
+ * outside. */
+static void *
+map_pages(SimImage *im)
+{
+#ifdef SIM_HEAP_IMAGES
+    void *heap = NULL;
+    if (im->map_size <= 64 << 10 && !posix_memalign(&heap, 4096, im->map_size)) {
+        im->map_heap = true;
+        return memset(heap, 0, im->map_size);
+    }
+#endif
+    return mmap(NULL, im->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                0);
+}
+
 static bool
 map_segments(Loader *ld)
 {
@@ -181,8 +197,7 @@ map_segments(Loader *ld)
     if (!measure_segments(ld, &lo, &hi))
         return false;
     im->map_size = ((hi - lo + 4095) & ~UINT64_C(4095)) + 4096; /* decoding never reads past the mapping */
-    void *p =
-        mmap(NULL, im->map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = map_pages(im);
     if (p == MAP_FAILED)
         return load_fail(ld, "out of memory");
     im->map = p;
@@ -533,7 +548,9 @@ sim_image_free(SimImage *im)
     sim_code_free(im->code[0]);
     sim_code_free(im->code[1]);
     sim_lines_free(im->lines);
-    if (im->map)
+    if (im->map && im->map_heap)
+        free(im->map);
+    else if (im->map)
         munmap(im->map, im->map_size);
     free(im->file);
     tl_arena_free(&im->arena);

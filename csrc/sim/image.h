@@ -75,6 +75,7 @@ struct SimImage {
     uint8_t *file;
     uint64_t file_size;
     uint8_t *map; /* the segments */
+    bool map_heap;
     uint64_t map_size;
     uint64_t bias;                /* host address = vaddr + bias */
     uint64_t code_lo, code_hi;    /* host range of the executable segments */

@@ -18,7 +18,7 @@ TL_API void tlsim_text_free(char *text);
 
 /* Functions that share code multiply a small file's work: the bytes to check are at most so many of the code,
  * and SMALL_WORK. */
-enum { MAX_SHARING = 64, SMALL_WORK = 1 << 20 };
+enum { MAX_SHARING = 16, SMALL_WORK = 256 << 10 };
 
 typedef struct Verify {
     TlArena arena;    /* of the text */

@@ -1,49 +1,25 @@
-/* simfuzz - hostile input for the decoder, the loader and the execution core.
- *
- *   simfuzz decode|verify|load|exec RUNS SEED FILE...   runs each FILE, then RUNS inputs made from them by
- * mutation; prints how many were accepted. A crash is the finding: SIMFUZZ_KEEP=path keeps the input that is
- * about to run.
+/* simfuzz - hostile input for the decoder, the printer, the loader and what else reads files (driver:
+ * fuzz_main.inc).
  *
  * decode: first byte chip and wave size, then code. verify: as decode, through the static checks. load: a
- * code object, taken through the loader, its line table, the decoder and the static checks. exec: as decode;
- * the code runs on one wave with random registers and without memory. SIMFUZZ_CHIP=gfx942 holds to one chip
- * (load: its machine number is put into the file).
- *
- * With -DTL_LIBFUZZER and clang's -fsanitize=fuzzer the same targets are LLVMFuzzerTestOneInput;
- * SIMFUZZ_TARGET names one (tools/fuzz.sh).
+ * code object, taken through the loader, its line table, what lists and disassembles it, and the static
+ * checks; SIMFUZZ_CHIP=gfx942 holds to one chip (load: its machine number is put into the file). meta: what a
+ * metadata note holds. lines: first byte the share of .debug_line, the rest are its strings. bundle: an image
+ * as the HIP API gets it, without a length; behind it is no memory.
  */
-#include <stdio.h>
-#include <stdlib.h>
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <sys/mman.h>
 
 #include "isa/check.h"
-#include "sim/image.h"
+#include "sim/elf.h"
+#include "sim/hip.h"
+#include "sim/tlsim.h"
+#include "tools/fuzz.h"
 
-char *tlsim_verify(const void *data, uint64_t size, int64_t lds, char *why, size_t n);
 void tlsim_text_free(char *text);
-
-typedef bool Target(const uint8_t *data, size_t size);
-
-/* The chip that SIMFUZZ_CHIP names, or ISA_ARCH_COUNT. */
-static IsaArch
-one_chip(void)
-{
-    const char *name = getenv("SIMFUZZ_CHIP");
-    uint32_t k = 0;
-    while (k < ISA_ARCH_COUNT && !(name && !strcmp(name, isa_arch_name((IsaArch)k))))
-        k++;
-    return (IsaArch)k;
-}
-
-static bool
-start(const uint8_t *data, size_t size, IsaArch *arch, bool *wave64)
-{
-    if (!size)
-        return false;
-    IsaArch only = one_chip();
-    *arch = only < ISA_ARCH_COUNT ? only : (IsaArch)(data[0] % ISA_ARCH_COUNT);
-    *wave64 = *arch <= ISA_GFX950 || (data[0] & 0x80);
-    return true;
-}
 
 /* The static checks on the code up to its first unknown instruction. */
 static bool
@@ -115,6 +91,27 @@ target_verify(const uint8_t *data, size_t size)
     return any;
 }
 
+/* What --list and --disasm show, of the first kernels and instructions. */
+static void
+list_image(SimImage *im)
+{
+    char text[256], mnemonic[64], file[256];
+    TlsimKernelInfo info;
+    TlsimArg arg;
+    for (uint32_t i = 0; i < TL_MIN(tlsim_kernel_count(im), 4u); i++) {
+        SimKernel *k = tlsim_kernel_at(im, i);
+        uint32_t line, n = 1;
+        bool known;
+        tlsim_kernel_info(k, &info);
+        for (uint32_t j = 0; j < 16 && tlsim_kernel_arg(k, j, &arg); j++)
+            if (!memchr(arg.name, 0, sizeof arg.name))
+                abort();
+        for (int64_t pc = 0; n && pc < 64; pc += n)
+            n = tlsim_disassemble(k, pc, text, sizeof text, mnemonic, sizeof mnemonic, file, sizeof file,
+                                  &line, &known);
+    }
+}
+
 static bool
 target_load(const uint8_t *data, size_t size)
 {
@@ -125,274 +122,182 @@ target_load(const uint8_t *data, size_t size)
                                                     [ISA_GFX1100] = 0x41,
                                                     [ISA_GFX1201] = 0x4e};
     IsaArch only = one_chip();
-    if (only < ISA_ARCH_COUNT && size > 48) {
-        uint8_t *own = malloc(size);
-        if (!own)
-            return false;
+    bool patch = only < ISA_ARCH_COUNT && size > 48;
+    uint8_t *own = patch ? malloc(size) : NULL;
+    if (own) {
         memcpy(own, data, size);
         own[48] = machine[only];
-        char *text = tlsim_verify(own, size, -1, why, sizeof why);
-        if (!text && !why[0])
-            abort();
-        bool ok = text != NULL;
-        tlsim_text_free(text);
-        free(own);
-        return ok;
     }
-    char *text = tlsim_verify(data, size, -1, why, sizeof why);
-    if (!text && !why[0])
+    SimMem *mem = sim_mem_new(false);
+    SimImage *im = mem ? sim_image_load(mem, own ? own : data, size, why, sizeof why) : NULL;
+    free(own);
+    char *text = NULL;
+    if (im) {
+        list_image(im);
+        text = sim_verify_image(im, data[size - 1] & 1 ? -1 : 1024, why, sizeof why);
+    }
+    if (mem && !text && !why[0])
         abort();
     bool ok = text != NULL;
     tlsim_text_free(text);
+    sim_image_free(im);
+    sim_mem_free(mem);
     return ok;
 }
 
-/* Registers of every run: scalars and vectors of random bits, some of them small numbers and usual floats. */
+/* ---- parts of a code object, in one that is well-formed otherwise ---- */
+
+enum { SYM = 0x180, STR = 0x1d0, SECTIONS = 0x210, PART_AT = 0x400, MOST_PART = 8192 };
+
+/* The file up to its part of n bytes at PART_AT, which is a note's text too; it has a kernel `k`. */
 static void
-random_state(SimWaveState *s, uint32_t x)
+make_file(uint8_t *f, IsaArch arch, size_t n, Shdr *sh, uint32_t nsections)
 {
-    static const uint32_t usual[8] = {0,          1,          UINT32_MAX, 0x3f800000,
-                                      0x7f800000, 0x7fc00000, 0x80000001, 0x3c00bc00};
-    for (uint32_t i = 0; i < TL_COUNT(s->s); i++) {
-        x = x * 1664525u + 1013904223u;
-        s->s[i] = x >> 29 ? x : usual[x >> 8 & 7];
-    }
-    for (uint32_t i = 0; i < 512 * 64; i++) {
-        x = x * 1664525u + 1013904223u;
-        s->v[i / 64][i % 64] = x >> 30 ? x : x >> 24 & 8 ? x >> 4 & 255 : usual[x >> 8 & 7];
+    static const char names[] = "\0k\0k.kd\0.debug_line\0.debug_line_str\0.debug_str";
+    static const uint32_t machine[ISA_ARCH_COUNT] = {0x3f, 0x4c, 0x4f, 0x41, 0x4e};
+    uint32_t note[5] = {7, (uint32_t)n, NT_AMDGPU_METADATA};
+    uint32_t end = arch <= ISA_GFX950 ? 0xbf810000 : 0xbfb00000; /* s_endpgm */
+    Ehdr eh = {.ident = {0x7f, 'E', 'L', 'F', 2, 1, 1, OSABI_AMDGPU_HSA, 3},
+               .type = ET_DYN,
+               .machine = EM_AMDGPU,
+               .flags = machine[arch],
+               .phoff = sizeof eh,
+               .phentsize = sizeof(Phdr),
+               .phnum = 2,
+               .shoff = SECTIONS,
+               .shentsize = sizeof *sh,
+               .shnum = (uint16_t)nsections,
+               .shstrndx = 2};
+    Phdr ph[2] = {{.type = PT_LOAD, .flags = 4 | PF_X, .filesz = PART_AT, .memsz = PART_AT},
+                  {.type = PT_NOTE, .offset = PART_AT - sizeof note, .filesz = n + sizeof note}};
+    Sym sym[2] = {{0}, {3, STT_OBJECT, 0, 1, 0x100, 64}};
+    int64_t entry = 0x3a0 - 0x100;
+    memset(f, 0, PART_AT);
+    memcpy(note + 3, "AMDGPU\0", 8);
+    sh[1] = (Shdr){.type = SHT_DYNSYM, .offset = SYM, .size = sizeof sym, .link = 2};
+    sh[2] = (Shdr){.type = SHT_STRTAB, .offset = STR, .size = sizeof names};
+    memcpy(f, &eh, sizeof eh);
+    memcpy(f + sizeof eh, ph, sizeof ph);
+    memcpy(f + 0x110, &entry, 8);
+    memcpy(f + SYM, sym, sizeof sym);
+    memcpy(f + STR, names, sizeof names);
+    memcpy(f + SECTIONS, sh, nsections * sizeof *sh);
+    memcpy(f + 0x3a0, &end, 4);
+    memcpy(f + PART_AT - sizeof note, note, sizeof note);
+}
+
+/* The hidden arguments of every kernel, as a launch writes them. */
+static void
+fill_arguments(const SimImage *im)
+{
+    SimLaunchDims d = {.grid = {2, 1, 1}, .block = {64, 1, 1}};
+    for (uint32_t i = 0; i < im->kernels.len; i++) {
+        const SimKernel *k = &im->kernels.data[i];
+        uint64_t n = TL_MIN(TL_MAX(k->kernarg_size, k->meta_kernarg_size), 256);
+        uint8_t *arg = malloc(n ? n : 1);
+        if (arg)
+            sim_fill_hidden(k, &d, arg, n);
+        free(arg);
     }
 }
 
 static bool
-target_exec(const uint8_t *data, size_t size)
+target_meta(const uint8_t *data, size_t size)
 {
-    static SimWaveState *first, *s; /* one thread; kept, since filling them costs more than a run */
-    IsaArch arch;
-    bool wave64;
-    SimFault fault;
-    if (!start(data, size, &arch, &wave64))
-        return false;
-    if (!first && (first = calloc(2, sizeof *first))) {
-        s = first + 1;
-        random_state(first, 0x9e3779b9u);
-    }
-    uint8_t *code = malloc(size);
-    uint8_t *lds = calloc(1, 256);
-    bool ok = false;
-    if (first && code && lds) {
-        uint32_t x = 0x9e3779b9u * (data[0] + 1u);
-        size_t n = (size - 1) & ~(size_t)3;
-        memcpy(code, data + 1, size - 1);
-        *s = *first;
-        s->exec = data[0] & 0x40 ? UINT64_C(0x0ff0ffff7ffffffe) : ~UINT64_C(0);
-        s->mode = data[0] & 0x20 ? 0x3ff & x : SIM_MODE_DEFAULT;
-        s->m0 = data[0] & 0x10 ? x : 0;
-        s->lds = lds;
-        s->lds_bytes = 256;
-        ok = sim_exec_bytes(arch, wave64, code, n, 256, NULL, s, &fault);
-        if (!ok && !fault.message[0] && fault.check != SIM_FAULT_OOM)
+    Shdr sh[3] = {{0}};
+    char why[256] = "";
+    IsaArch only = one_chip();
+    uint8_t *f = size <= MOST_PART ? malloc(PART_AT + size) : NULL;
+    SimMem *mem = f ? sim_mem_new(false) : NULL;
+    SimImage *im = NULL;
+    if (mem) {
+        make_file(f, only < ISA_ARCH_COUNT ? only : ISA_GFX942, size, sh, 3);
+        memcpy(f + PART_AT, data, size);
+        im = sim_image_load(mem, f, PART_AT + size, why, sizeof why);
+        if (!im && !why[0])
             abort();
     }
-    free(code);
-    free(lds);
+    bool ok = im != NULL;
+    if (ok) {
+        list_image(im);
+        fill_arguments(im);
+    }
+    sim_image_free(im);
+    sim_mem_free(mem);
+    free(f);
     return ok;
 }
+
+static bool
+target_lines(const uint8_t *data, size_t size)
+{
+    Shdr sh[6] = {{0}};
+    uint8_t *f = size > 1 && size <= MOST_PART ? malloc(PART_AT + size - 1) : NULL;
+    if (!f)
+        return false;
+    uint64_t line = (size - 1) * data[0] / 255;
+    sh[3] = (Shdr){.name = 8, .type = 1, .offset = PART_AT, .size = line};
+    sh[4] = (Shdr){.name = 20, .type = 1, .offset = PART_AT + line, .size = size - 1 - line};
+    sh[5] = (Shdr){.name = 36, .type = 1, .offset = PART_AT + line, .size = size - 1 - line};
+    make_file(f, ISA_GFX942, 0, sh, 6);
+    memcpy(f + PART_AT, data + 1, size - 1);
+    SimLines *l = sim_lines_read(f, PART_AT + size - 1);
+    bool ok = l != NULL;
+    for (uint64_t at = 0; l && at < 0x4000; at += 0x3c) {
+        const char *name;
+        uint32_t number;
+        if (sim_lines_find(l, at, &name, &number) && (!number || strlen(name) > 2 * size))
+            abort();
+    }
+    sim_lines_free(l);
+    free(f);
+    return ok;
+}
+
+static bool
+target_bundle(const uint8_t *data, size_t size)
+{
+    enum { ROOM = 1 << 16 };
+    static uint8_t *room;
+    static SimDevice sim;
+    static HipDevice dev;
+    if (!room) {
+        uint8_t *p = mmap(NULL, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED || mprotect(p + ROOM, 4096, PROT_NONE))
+            return false;
+        room = p;
+        dlopen("libzstd.so.1", RTLD_NOW); /* stays, so that no run loads it */
+        IsaArch only = one_chip();
+        sim.chip = sim_chip(only < ISA_ARCH_COUNT ? only : ISA_GFX942);
+        dev.sim = &sim;
+        snprintf(dev.gcn_arch, sizeof dev.gcn_arch, "%s:sramecc+:xnack-", sim.chip->gfx);
+    }
+    if (size > ROOM)
+        return false;
+    memcpy(room + ROOM - size, data, size);
+    uint8_t *code = NULL;
+    uint64_t n = 0;
+    hipError_t e = sim_hip_image(room + ROOM - size, &dev, &code, &n);
+    if (e == hipSuccess && (!code || !n))
+        abort();
+    free(code);
+    return e == hipSuccess;
+}
+
+static const char usage_targets[] = "decode|verify|load|meta|lines|bundle";
 
 static Target *
 target_named(const char *name)
 {
-    if (name && !strcmp(name, "decode"))
-        return target_decode;
-    if (name && !strcmp(name, "verify"))
-        return target_verify;
-    if (name && !strcmp(name, "load"))
-        return target_load;
-    return name && !strcmp(name, "exec") ? target_exec : NULL;
+    static const struct {
+        const char *name;
+        Target *run;
+    } targets[] = {{"decode", target_decode}, {"verify", target_verify}, {"load", target_load},
+                   {"meta", target_meta},     {"lines", target_lines},   {"bundle", target_bundle}};
+    for (uint32_t i = 0; name && i < TL_COUNT(targets); i++)
+        if (!strcmp(name, targets[i].name))
+            return targets[i].run;
+    return NULL;
 }
 
-#ifdef TL_LIBFUZZER
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    Target *t = target_named(getenv("SIMFUZZ_TARGET"));
-    if (t)
-        t(data, size);
-    return 0;
-}
-#else
-
-typedef struct Input {
-    uint8_t *data;
-    size_t size;
-} Input;
-
-typedef struct Random {
-    uint64_t x;
-} Random;
-
-static uint64_t
-draw(Random *r, uint64_t below)
-{
-    r->x ^= r->x << 13;
-    r->x ^= r->x >> 7;
-    r->x ^= r->x << 17;
-    return (r->x >> 11) % (below ? below : 1);
-}
-
-static bool
-read_input(const char *path, Input *out)
-{
-    FILE *f = fopen(path, "rb");
-    long n = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-    out->data = n >= 0 ? malloc((size_t)n + 1) : NULL;
-    out->size = n >= 0 ? (size_t)n : 0;
-    bool ok = out->data && fseek(f, 0, SEEK_SET) == 0 && fread(out->data, 1, out->size, f) == out->size;
-    if (f)
-        fclose(f);
-    return ok;
-}
-
-static void
-put_number(Random *r, uint8_t *p, size_t room)
-{
-    static const uint64_t odd[] = {
-        0,      1,      UINT64_MAX, UINT32_MAX, 0x7fffffff, 0x80000000, INT64_MAX, UINT64_MAX - 7,
-        0xffff, 0x1000, 64,         56,         24};
-    uint64_t v = draw(r, 4) ? odd[draw(r, TL_COUNT(odd))] : draw(r, UINT64_MAX);
-    size_t n = (size_t)1 << draw(r, 4);
-    memcpy(p, &v, n < room ? n : room);
-}
-
-/* A few random changes of data[0 .. *size); other: where pieces come from. */
-static void
-mutate(Random *r, uint8_t *data, size_t *size, const Input *other)
-{
-    for (uint64_t k = 1 + draw(r, 6); k && *size; k--) {
-        size_t at = draw(r, *size), n = draw(r, 16) + 1;
-        switch (draw(r, 7)) {
-        case 0:
-            data[at] ^= (uint8_t)(1u << draw(r, 8));
-            break;
-        case 1:
-            data[at] = (uint8_t)draw(r, 256);
-            break;
-        case 2:
-        case 3:
-            put_number(r, data + at, *size - at);
-            break;
-        case 4:
-            if (draw(r, 4) == 0)
-                *size = at;
-            break;
-        case 5:
-            if (other->size) {
-                size_t from = draw(r, other->size);
-                n = TL_MIN(n, TL_MIN(*size - at, other->size - from));
-                memcpy(data + at, other->data + from, n);
-            }
-            break;
-        default:
-            for (n = TL_MIN(n, *size - at); n; n--)
-                data[at + n - 1] = (uint8_t)draw(r, 256);
-        }
-    }
-}
-
-static void
-keep(const uint8_t *data, size_t size)
-{
-    const char *path = getenv("SIMFUZZ_KEEP");
-    FILE *f = path ? fopen(path, "wb") : NULL;
-    if (!f)
-        return;
-    fwrite(data, 1, size, f);
-    fclose(f);
-}
-
-static int
-run(Target *t, uint64_t runs, uint64_t seed, const Input *in, uint32_t n)
-{
-    Random r = {seed * UINT64_C(0x9e3779b97f4a7c15) | 1};
-    uint64_t accepted = 0;
-    size_t most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        keep(in[i].data, in[i].size);
-        accepted += t(in[i].data, in[i].size);
-        most = TL_MAX(most, in[i].size);
-    }
-    for (uint64_t k = 0; k < runs; k++) {
-        const Input *from = &in[draw(&r, n)];
-        size_t size = from->size;
-        uint8_t *data = malloc(size + 1); /* exact size: a read past the end is seen by sanitizers */
-        if (!data)
-            return 1;
-        memcpy(data, from->data, size);
-        mutate(&r, data, &size, &in[draw(&r, n)]);
-        uint8_t *exact = realloc(data, size ? size : 1);
-        data = exact ? exact : data;
-        keep(data, size);
-        accepted += t(data, size);
-        free(data);
-    }
-    printf("%llu of %llu accepted\n", (unsigned long long)accepted, (unsigned long long)(runs + n));
-    return 0;
-}
-
-/* A pack ("FUZZPACK", then inputs with 16-bit lengths) becomes its inputs. false: out of memory. */
-static bool
-add_input(Input **list, uint32_t *n, Input in)
-{
-    bool pack = in.size >= 8 && !memcmp(in.data, "FUZZPACK", 8);
-    for (size_t at = pack ? 8 : 0, size; at < in.size || !pack; at += size) {
-        Input one = in;
-        size = in.size;
-        if (pack) {
-            if (in.size - at < 2)
-                break;
-            size = in.data[at] | (size_t)in.data[at + 1] << 8;
-            at += 2;
-            size = TL_MIN(size, in.size - at);
-            one = (Input){malloc(size + 1), size};
-            if (!one.data)
-                return false;
-            memcpy(one.data, in.data + at, size);
-        }
-        Input *more = realloc(*list, (*n + 1) * sizeof *more);
-        if (!more)
-            return false;
-        *list = more;
-        more[(*n)++] = one;
-        if (!pack)
-            return true;
-    }
-    free(in.data);
-    return true;
-}
-
-int
-main(int argc, char **argv)
-{
-    Target *t = argc > 4 ? target_named(argv[1]) : NULL;
-    if (!t) {
-        fprintf(stderr, "usage: simfuzz decode|verify|load|exec RUNS SEED FILE...\n");
-        return 2;
-    }
-    uint32_t n = 0;
-    Input *in = NULL;
-    int rc = 0;
-    for (int i = 4; i < argc && !rc; i++) {
-        Input file;
-        if (!read_input(argv[i], &file) || !add_input(&in, &n, file)) {
-            fprintf(stderr, "simfuzz: cannot read %s\n", argv[i]);
-            rc = 1;
-        }
-    }
-    if (!rc)
-        rc = run(t, strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0), in, n);
-    for (uint32_t i = 0; in && i < n; i++)
-        free(in[i].data);
-    free(in);
-    return rc;
-}
-#endif
+#include "tools/fuzz_main.inc"
