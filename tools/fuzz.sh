@@ -17,7 +17,7 @@ AVX512="$AVX2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd"
 SAN="-fsanitize=address,undefined -fno-sanitize=alignment,shift,float-cast-overflow -fno-sanitize-recover=undefined"
 COVER="-fsanitize=fuzzer-no-link"
 CMP="-fno-sanitize-coverage=trace-cmp"
-export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=2:quarantine_size_mb=8:detect_stack_use_after_return=0}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-malloc_context_size=0:quarantine_size_mb=8:detect_stack_use_after_return=0}
 
 object() { # SOURCE OBJECT FLAGS...: compiled when out of date
     local src=$1 obj=$2
@@ -44,7 +44,7 @@ flags_of() { # PROGRAM SOURCE
     file:*) echo $SAN ;;
     exec:*/sim/hip_*.c | exec:*/isa/check*.c | exec:*/isa/isa_print*.c) echo $SAN ;;
     exec:*/check*.c) echo $SAN $COVER $CMP -O2 ;;
-    exec:*) echo $SAN $COVER ;;
+    exec:*) echo $SAN $COVER $CMP ;;
     esac
 }
 

@@ -182,6 +182,15 @@ ordered_overwrite(const Pend *p, uint32_t bits)
     return bits == 1u << p->counter && isa_counter_in_order((IsaCounter)p->counter);
 }
 
+/* The operation was reported. */
+static void
+told(WaitState *s, uint32_t from)
+{
+    ISA_EACH (r, &s->live)
+        if (s->reg[r].from == from)
+            done(s, r);
+}
+
 /* A load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12). */
 static bool
 merges(IsaArch arch, const IsaInst *in, uint32_t k)
@@ -190,8 +199,9 @@ merges(IsaArch arch, const IsaInst *in, uint32_t k)
     return arch > ISA_GFX950 && k < in->ndst && (cl & ISA_C_LOAD) && !(cl & ISA_C_ATOMIC);
 }
 
+/* What is reported counts as back from then on: one missing wait is told once a block. */
 static bool
-check_operands(IsaWalk *w, const WaitState *s, uint32_t i, uint32_t bits)
+check_operands(IsaWalk *w, WaitState *s, uint32_t i, uint32_t bits)
 {
     const IsaInst *in = &w->c->inst[i];
     for (uint32_t k = 0; k < in->nopnds; k++) {
@@ -208,6 +218,7 @@ check_operands(IsaWalk *w, const WaitState *s, uint32_t i, uint32_t bits)
             if (!isa_fault(w, ISA_FAULT_WAIT, i, p->from, r,
                            o->flags & ISA_READ ? "is read" : "is overwritten", "before the wait for", 0))
                 return false;
+            told(s, p->from);
             break; /* one report an operand */
         }
     }

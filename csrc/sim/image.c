@@ -12,7 +12,7 @@
 
 /* Bytes of address space that a code object may ask for, and those between code that are not in the file (the
  * tables and listings of code are as long as it). */
-static const uint64_t max_span = UINT64_C(1) << 32, max_code_gap = 16 << 10;
+static const uint64_t max_span = UINT64_C(1) << 32, max_code_gap = 8 << 10;
 enum { MAX_SEGMENTS = 256, MAX_NAMES = 64 /* bytes of names a byte of the file */ };
 
 bool

@@ -159,7 +159,7 @@ static void
 configure(SimDevice *d, uint8_t how)
 {
     uint32_t all = sim_checks_available();
-    const uint32_t checks[4] = {0, 1u << SIM_CHECK_BOUNDS, all, all};
+    const uint32_t checks[4] = {0, 1u << SIM_CHECK_BOUNDS, all & ~(1u << SIM_CHECK_RACE), all};
     d->checks = checks[how & 3];
     d->strict = (how & 3) == 3;
     d->late = how >> 2 & 1;

@@ -10,6 +10,8 @@ import struct
 _PLAIN, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 _START = re.compile(re.escape(_PLAIN) + rb"|CCOB[\x02\x03]\x00\x01\x00")
 _LIMIT = 1 << 32
+_RATIO = 1 << 15
+"""The most that zstd makes of a byte: blocks of 128 KiB in four bytes."""
 
 _MACH = {
     0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950", 0x41: "gfx1100", 0x4E: "gfx1201",
@@ -48,8 +50,8 @@ def _unpack(data: bytes, base: int = 0) -> tuple[bytes, int]:
     if total < 24 or base + total > len(data):
         raise ValueError(f"compressed bundle of {total} bytes, of which {len(data) - base} are there")
     body = data[base + (24 if version == 2 else 32) : base + total]
-    if not 0 < raw <= _LIMIT:
-        raise ValueError(f"compressed bundle of {raw} bytes")
+    if not 0 < raw <= min(_LIMIT, _RATIO * len(body)):
+        raise ValueError(f"compressed bundle of {raw} bytes in {len(body)}")
     try:
         run = C.CDLL("libzstd.so.1").ZSTD_decompress
     except (OSError, AttributeError):
@@ -64,17 +66,25 @@ def _unpack(data: bytes, base: int = 0) -> tuple[bytes, int]:
 def _entries(data: bytes, base: int = 0) -> tuple[list[tuple[str, bytes]], int]:
     """(target, code object) of each device entry of a plain bundle that begins at base, and where it ends."""
     (n,) = struct.unpack_from("<Q", data, base + 24)
-    at, end, out = base + 32, base + 32, []
+    out: list[tuple[str, bytes]] = []
+    codes: dict[tuple[int, int], bytes] = {}
+    at, end, total = base + 32, base + 32, 0
     for _ in range(min(n, 4096)):
         off, size, length = struct.unpack_from("<QQQ", data, at)
         name = data[at + 24 : at + 24 + length].decode(errors="replace")
         at += 24 + length
         m = re.search(r"gfx[0-9a-z-]+", name)
-        if base + off + size > len(data):
+        if length >= 256 or base + off + size > len(data):
             raise ValueError(f"the entry {name[:80]!r} of the bundle lies outside of the file")
         end = max(end, base + off + size)
-        if m and size:
-            out.append((m[0], data[base + off : base + off + size]))
+        if not m or not size:
+            continue
+        if (off, size) not in codes:
+            total += size
+            if total > 2 * (end - base):
+                raise ValueError("the entries of the bundle share bytes of the file")
+            codes[off, size] = data[base + off : base + off + size]
+        out.append((m[0], codes[off, size]))
     return out, max(at, end)
 
 
@@ -112,5 +122,5 @@ def unbundle(source: str | os.PathLike[str] | bytes) -> list[tuple[str, bytes]]:
                 more, at = _entries(fat, m.start())
                 out += more
         return out
-    except struct.error:
+    except (struct.error, OverflowError):
         raise ValueError("the file is cut off or malformed: a header points outside of it") from None
