@@ -196,7 +196,7 @@ fill_arguments(const SimImage *im)
         uint64_t n = TL_MIN(TL_MAX(k->kernarg_size, k->meta_kernarg_size), 256);
         uint8_t *arg = malloc(n ? n : 1);
         if (arg)
-            sim_fill_hidden(k, &d, arg, n);
+            sim_fill_hidden(k, &d, (uint64_t)arg, n);
         free(arg);
     }
 }
