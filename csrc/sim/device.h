@@ -134,6 +134,8 @@ bool sim_reporter_any(const SimReporter *r);
 /* Moves the reports into the device (text and source lines added) and frees the reporter. */
 void sim_reporter_finish(SimReporter *r);
 /* One report as text, several lines. */
+/* A string as JSON has it, in quotes; bytes that are no UTF-8 become U+FFFD. */
+void sim_put_json(TlText *out, const char *s);
 /* Appends the reports of the last launch, a JSON object a line, to the file that TILELANG_SIM_REPORT names.
  */
 void sim_report_append(const SimDevice *d);

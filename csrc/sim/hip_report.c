@@ -34,21 +34,6 @@ tlsim_unregister(uint64_t id)
 /* ---- JSON ---- */
 
 static void
-put_string(TlText *t, const char *s)
-{
-    tl_text_puts(t, "\"");
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            tl_text_printf(t, "\\%c", *s);
-        else if ((unsigned char)*s < 32)
-            tl_text_printf(t, "\\u%04x", *s);
-        else
-            tl_text_put(t, s, 1);
-    }
-    tl_text_puts(t, "\"");
-}
-
-static void
 put_line(TlText *t, const char *key, const char *file, uint32_t line)
 {
     tl_text_printf(t, ", \"%s\": ", key);
@@ -58,14 +43,14 @@ put_line(TlText *t, const char *key, const char *file, uint32_t line)
     }
     char buf[320];
     snprintf(buf, sizeof buf, "%s:%u", file, line);
-    put_string(t, buf);
+    sim_put_json(t, buf);
 }
 
 static void
 put_field(TlText *t, const char *key, const char *value)
 {
     tl_text_printf(t, ", \"%s\": ", key);
-    put_string(t, value);
+    sim_put_json(t, value);
 }
 
 static void
@@ -267,7 +252,7 @@ put_counts(TlText *t, const HipDevice *d)
         isa_print(im->arch, d->stats_kernel->wave64, &inst, &text);
         tl_text_printf(t, "%s\"%" PRId64 "\": [%" PRIu64 ", ", first ? "" : ", ",
                        (int64_t)(pc - d->stats_kernel->entry), n);
-        put_string(t, text.data ? text.data : "");
+        sim_put_json(t, text.data ? text.data : "");
         tl_text_puts(t, "]");
         first = false;
     }

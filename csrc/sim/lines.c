@@ -117,11 +117,14 @@ static bool
 add_file(Unit *u, const char *dir, const char *name)
 {
     const char *s = name;
-    bool joined = dir && *dir && name[0] != '/';
-    u->l->name_bytes += strlen(name) + (joined ? strlen(dir) : 0);
+    const char *first = u->dirs.len ? u->dirs.data[0] : ""; /* version 5: where the compiler ran */
+    bool joined = dir && *dir && name[0] != '/', under = joined && dir[0] != '/' && *first == '/';
+    u->l->name_bytes += strlen(name) + (joined ? strlen(dir) : 0) + (under ? strlen(first) : 0);
     if (u->l->name_bytes > u->l->name_limit)
         return false;
-    if (joined)
+    if (under)
+        s = tl_arena_printf(&u->l->arena, "%s/%s/%s", first, dir, name);
+    else if (joined)
         s = tl_arena_printf(&u->l->arena, "%s/%s", dir, name);
     else
         s = tl_arena_strdup(&u->l->arena, name, strlen(name));

@@ -65,6 +65,50 @@ sim_reporter_any(const SimReporter *r)
     return r->n != 0;
 }
 
+/* ---- text ---- */
+
+/* Bytes of the UTF-8 sequence at s; 0: it is none (names come from files, and texts may be cut off). */
+static uint32_t
+utf8(const char *s)
+{
+    static const struct {
+        uint8_t mask, lead, low, high; /* of the second byte */
+    } kinds[] = {{0xff, 0xe0, 0xa0, 0xbf}, {0xff, 0xed, 0x80, 0x9f}, {0xff, 0xf0, 0x90, 0xbf},
+                 {0xff, 0xf4, 0x80, 0x8f}, {0xe0, 0xc0, 0x80, 0xbf}, {0xf0, 0xe0, 0x80, 0xbf},
+                 {0xfc, 0xf0, 0x80, 0xbf}};
+    uint8_t c = (uint8_t)s[0];
+    if (c < 0x80)
+        return 1;
+    uint32_t n = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    for (uint32_t i = 0; i < TL_COUNT(kinds); i++) {
+        if ((c & kinds[i].mask) != kinds[i].lead || c < 0xc2)
+            continue;
+        bool ok = (uint8_t)s[1] >= kinds[i].low && (uint8_t)s[1] <= kinds[i].high;
+        for (uint32_t k = 2; k < n && ok; k++)
+            ok = ((uint8_t)s[k] & 0xc0) == 0x80;
+        return ok ? n : 0;
+    }
+    return 0;
+}
+
+void
+sim_put_json(TlText *t, const char *s)
+{
+    tl_text_puts(t, "\"");
+    for (uint32_t n; *s; s += n ? n : 1) {
+        n = utf8(s);
+        if (!n)
+            tl_text_puts(t, "\\ufffd");
+        else if (*s == '"' || *s == '\\')
+            tl_text_printf(t, "\\%c", *s);
+        else if ((unsigned char)*s < 32)
+            tl_text_printf(t, "\\u%04x", *s);
+        else
+            tl_text_put(t, s, n);
+    }
+    tl_text_puts(t, "\"");
+}
+
 /* Text of the instruction at a host address of the image. */
 static void
 put_text(SimImage *im, bool wave64, uint64_t pc, char *to, size_t size)

@@ -36,21 +36,6 @@ typedef struct Verify {
     uint32_t found;
 } Verify;
 
-static void
-put_string(TlText *t, const char *s)
-{
-    tl_text_puts(t, "\"");
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            tl_text_printf(t, "\\%c", *s);
-        else if ((unsigned char)*s < 32 || (unsigned char)*s > 126)
-            tl_text_printf(t, "\\u%04x", (unsigned char)*s);
-        else
-            tl_text_put(t, s, 1);
-    }
-    tl_text_puts(t, "\"");
-}
-
 /* "pc", "text" and "line" of an instruction, or nulls. */
 static void
 put_place(Verify *v, const char *prefix, uint32_t inst)
@@ -66,10 +51,10 @@ put_place(Verify *v, const char *prefix, uint32_t inst)
     tl_text_init(&t, &v->function);
     isa_print(v->im->arch, v->wave64, &v->code->inst[inst], &t);
     tl_text_printf(&v->out, ", \"%spc\": %u, \"%stext\": ", prefix, v->code->offset[inst], prefix);
-    put_string(&v->out, t.data && !t.failed ? t.data : "");
+    sim_put_json(&v->out, t.data && !t.failed ? t.data : "");
     tl_text_printf(&v->out, ", \"%sline\": ", prefix);
     if (sim_image_line(v->im, v->entry + v->code->offset[inst], &file, &line))
-        put_string(&v->out, tl_arena_printf(&v->function, "%s:%u", file, line));
+        sim_put_json(&v->out, tl_arena_printf(&v->function, "%s:%u", file, line));
     else
         tl_text_puts(&v->out, "null");
 }
@@ -80,9 +65,9 @@ finding(Verify *v, const char *kind, bool warning, uint32_t at, uint32_t from, c
     tl_text_printf(&v->out,
                    "%s{\"kind\": \"%s\", \"severity\": \"%s\", \"kernel\": ", v->found++ ? ",\n " : "", kind,
                    warning ? "warning" : "error");
-    put_string(&v->out, v->name);
+    sim_put_json(&v->out, v->name);
     tl_text_puts(&v->out, ", \"message\": ");
-    put_string(&v->out, message ? message : "");
+    sim_put_json(&v->out, message ? message : "");
     put_place(v, "", at);
     put_place(v, "other_", from);
     tl_text_puts(&v->out, "}");

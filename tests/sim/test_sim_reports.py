@@ -9,7 +9,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from simlib import BUF, code_object, hip_client
+from simlib import BUF, assemble, code_object, hip_client, link
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -184,3 +184,40 @@ def test_called_functions(tmp_path):
     (r,) = e.value.reports
     assert r.function == "_Z6beforePKii" and r.kernel == "k" and r.pc < 0 and r.other_function == ""
     assert f"at -0x{-r.pc:x} in _Z6beforePKii: " in str(r) and r.line.endswith("call.hip:2")
+
+
+def test_names_of_any_bytes(tmp_path, monkeypatch):
+    """Names that are UTF-8 stay what they are, others are shown; the file and the verifier's answer are valid JSON."""
+    path = tmp_path / "report"
+    monkeypatch.setenv("TILELANG_SIM_REPORT", str(path))
+    body = "v_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\nglobal_load_dword v4, v[2:3], off\nv_add_u32 v4, v4, v4"
+    data = link({"k\u00e4se_\u2603_\U0001f600": assemble(body)})
+    broken = data.replace("\u2603".encode(), b"\xe2\x28\xa1")
+    for code, name in ((data, "k\u00e4se_\u2603_\U0001f600"), (broken, "k\u00e4se_\ufffd(\ufffd_\U0001f600")):
+        (kernel,) = sim.Device("gfx942").load(code).kernels.values()
+        with pytest.raises(sim.SimulatorFault) as e:
+            kernel.launch(1, 64)
+        assert e.value.reports[0].kernel == kernel.name == name
+        assert {f.kernel for f in sim.verify(code)} == {name}
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [r["kernel"] for r in rows] == ["k\u00e4se_\u2603_\U0001f600", "k\u00e4se_\ufffd(\ufffd_\U0001f600"]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_lines_of_headers(tmp_path, version):
+    """An instruction of an inlined function has the line of the header that it is in, from where the compiler ran."""
+    clang = shutil.which("clang-22") or pytest.skip("clang-22 is not installed")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "put.h").write_text(
+        "__attribute__((device)) inline void put(int *p, int i)\n{\n    p[i] = i;\n}\n"
+    )
+    source = '#include "sub/put.h"\nextern "C" __attribute__((global)) void k(int *p)\n'
+    (tmp_path / "k.hip").write_text(source + "{ put(p, __builtin_amdgcn_workitem_id_x()); }\n")
+    flags = ["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O2"]
+    cmd = [clang, *flags, f"-gdwarf-{version}", "--offload-arch=gfx942", "k.hip", "-o", "k.hsaco"]
+    subprocess.run(cmd, check=True, cwd=tmp_path)
+    kernel = sim.Device("gfx942").load(tmp_path / "k.hsaco").kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(1, 64, [np.zeros(8, np.int32)])
+    (r,) = e.value.reports
+    assert r.line.endswith("sub/put.h:3") and (version == 4 or r.line.startswith(str(tmp_path)))

@@ -452,7 +452,7 @@ class Kernel(_Bound):
         self._handle = handle
         self._lib = module._device._lib
         self._texts: dict[int, tuple[int, str, str, str | None, bool]] = {}
-        self.name: str = self._lib.tlsim_kernel_name(handle).decode()
+        self.name: str = self._lib.tlsim_kernel_name(handle).decode(errors="replace")
         info = nat.KernelInfo()
         self._lib.tlsim_kernel_info(handle, C.byref(info))
         self._info = info
@@ -461,7 +461,9 @@ class Kernel(_Bound):
         raw = nat.Arg()
         for i in range(info.nargs):
             self._lib.tlsim_kernel_arg(handle, i, C.byref(raw))
-            self.args.append(KernelArg(raw.name.decode(), raw.offset, raw.size, raw.kind.decode()))
+            self.args.append(
+                KernelArg(raw.name.decode(errors="replace"), raw.offset, raw.size, raw.kind.decode(errors="replace"))
+            )
         self.resources: dict[str, Any] = {
             "vgprs": info.vgpr_count,
             "agprs": info.agpr_count,
