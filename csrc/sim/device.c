@@ -253,6 +253,14 @@ static SimStatus TL_PRINTF(3, 4) refuse(SimDevice *d, SimStatus st, const char *
     return st;
 }
 
+/* Scratch that hardware can give a lane: waves have 8 MiB, on gfx12 64 MiB. */
+static uint64_t
+most_scratch(const SimKernel *k)
+{
+    uint64_t wave = k->image->arch == ISA_GFX1201 ? 64 << 20 : 8 << 20;
+    return wave / (k->wave64 ? 64 : 32);
+}
+
 static SimStatus
 check_config(SimDevice *d, const SimLaunch *l)
 {
@@ -284,6 +292,9 @@ check_config(SimDevice *d, const SimLaunch *l)
     if (lds > d->chip->lds_per_group)
         return refuse(d, SIM_BAD_CONFIG, "kernel %s needs %" PRIu64 " bytes of LDS; a workgroup on %s has %u",
                       k->name, lds, d->chip->gfx, d->chip->lds_per_group);
+    if (k->private_size > most_scratch(k))
+        return refuse(d, SIM_BAD_CONFIG, "kernel %s needs %u bytes of scratch; a lane on %s has %" PRIu64,
+                      k->name, k->private_size, d->chip->gfx, most_scratch(k));
     uint32_t occ = sim_occupancy(d, k, (uint32_t)threads, l->dynamic_lds);
     uint64_t groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     if (l->cooperative && groups > (uint64_t)occ * sim_multiprocessors(d))

@@ -92,6 +92,8 @@ read_extra(void **extra, const void **buf, size_t *size)
             *buf = extra[i + 1];
             break;
         case 2:
+            if (!extra[i + 1])
+                return false;
             *size = *(const size_t *)extra[i + 1];
             break;
         case 3:
@@ -192,13 +194,14 @@ sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t 
 {
     const void *packed = NULL;
     const SimKernel *k = f->kernel;
+    size_t given = 0;
     *size = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
-    if (extra && (params || !read_extra(extra, &packed, size)))
+    if (extra && (params || !read_extra(extra, &packed, &given)))
         return hipErrorInvalidValue;
     if (!(*buf = calloc(1, *size ? *size : 1)))
         return hipErrorOutOfMemory;
     if (packed)
-        memcpy(*buf, packed, *size);
+        memcpy(*buf, packed, TL_MIN(given, *size));
     else if (!extra && (!k->has_metadata ? *size != 0 : !pack_params(k, params, *buf, *size))) {
         free(*buf);
         *buf = NULL;

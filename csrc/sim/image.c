@@ -417,9 +417,10 @@ read_descriptor(Loader *ld, SimKernel *k)
     k->entry = k->descriptor + sim_dm_get64(p + 16);
     if (k->entry < im->code_lo || k->entry >= im->code_hi || k->entry & 3)
         return load_fail(ld, "the entry of kernel %s lies outside the code", k->name);
-    if (k->kernarg_size > 1 << 20 || k->group_size > 1 << 20)
+    uint32_t arguments = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
+    if (arguments > 1 << 20 || k->group_size > 1 << 20)
         return load_fail(ld, "kernel %s asks for %u bytes of arguments and %u bytes of LDS", k->name,
-                         k->kernarg_size, k->group_size);
+                         arguments, k->group_size);
     const SimSymbol *fn = sim_image_symbol(im, k->name);
     if (fn && fn->address == k->entry && fn->size <= im->code_hi - k->entry)
         k->size = fn->size;
