@@ -485,6 +485,7 @@ sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const
         if (a->d16)
             p |= w->chk->vp[dst + k] & ~exec;
         w->chk->vp[dst + k] = p;
-        w->chk->vflag[dst + k] = (uint8_t)((w->chk->vflag[dst + k] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
+        w->chk->vflag[dst + k] =
+            (uint8_t)((w->chk->vflag[dst + k] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
     }
 }

@@ -94,6 +94,10 @@ utf8(const char *s)
 void
 sim_put_json(TlText *t, const char *s)
 {
+    if (!s) { /* a text for which there was no memory */
+        t->failed = true;
+        return;
+    }
     tl_text_puts(t, "\"");
     for (uint32_t n; *s; s += n ? n : 1) {
         n = utf8(s);
