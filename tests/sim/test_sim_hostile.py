@@ -218,6 +218,23 @@ def test_notes_that_share_bytes():
         sim.verify(bytes(data) + note)
 
 
+def test_file_names_of_line_tables_that_share_bytes():
+    """Twenty thousand files, each named by the same long string: what comes after the limit is not read."""
+    n = 20_000
+    tables = b"\0\0" + bytes([1, 1, 0x1F]) + bytes([n & 127 | 128, n >> 7 & 127 | 128, n >> 14]) + bytes(4 * n)
+    head = bytes([4, 1, 1, 0xFB, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]) + tables
+    program = b"\0\x09\2" + struct.pack("<Q", 0x2000) + b"\1\2\4\0\1\1"
+    unit = struct.pack("<HBBI", 5, 8, 0, len(head)) + head + program
+    debug = {".debug_line": struct.pack("<I", len(unit)) + unit, ".debug_line_str": b"x" * 100_000 + b"\0"}
+    data = code_object("s_nop 0", (BUF,), debug=debug)
+    with bounded("file names"):
+        rows = sim.Device("gfx942", threads=1).load(data).kernels["k"].disassembly()
+    assert rows and rows[0][2] is None
+    debug[".debug_line_str"] = b"x.py\0"
+    rows = sim.Device("gfx942", threads=1).load(code_object("s_nop 0", (BUF,), debug=debug)).kernels["k"].disassembly()
+    assert rows[0][2] == "x.py:1"
+
+
 def test_a_missing_wait_is_told_once_a_block():
     """Not again for each later instruction that reads the register."""
     body = "global_load_dword v1, v0, s[0:1]\n" + "v_add_u32 v2, v1, v2\n" * 1000
