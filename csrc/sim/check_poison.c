@@ -170,6 +170,18 @@ dpp_poison(const SimWave *w, const SimExt *x, uint64_t p, uint64_t *written)
     return out;
 }
 
+/* v_pk_mov_b32: the low half is the half of the first source that op_sel[0] names, the high half the one of
+ * the second source that op_sel[1] names. */
+static uint64_t
+half_poison(const SimWave *w, SimSrc s, uint32_t half)
+{
+    if (s.kind == SRC_V)
+        return w->chk->vp[s.idx + half];
+    if (s.kind == SRC_S64)
+        return w->chk->sp[s.idx + half] ? ~UINT64_C(0) : 0;
+    return source_poison(w, s, 1);
+}
+
 /* 64-bit results whose low half does not depend on the high half of a source (sums, products, left shifts),
  * or whose halves are independent (moves, packed f32): compilers leave high halves undefined.
  */
@@ -179,6 +191,11 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
     uint64_t l = 0, h = 0;
     ptrdiff_t k = d - sim_kern_desc;
     const IsaInst *in = &r->ext->in; /* packed f32: each half of the result names its half of the source */
+    if (k == K_v_pk_mov_b32) {
+        *lo = half_poison(w, r->src[0], in->op_sel & 1);
+        *hi = half_poison(w, r->src[1], in->op_sel >> 1 & 1);
+        return;
+    }
     bool pk = k == K_v_pk_add_f32 || k == K_v_pk_mul_f32 || k == K_v_pk_fma_f32;
     for (uint32_t i = 0; i < d->nsrc; i++) {
         SimSrc s = r->src[i];
