@@ -204,7 +204,7 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
         if (wide && s.kind == SRC_V) {
             l |= w->chk->vp[s.idx + from_lo];
             h |= w->chk->vp[s.idx + from_hi];
-        } else if (pk && s.kind == SRC_S64) {
+        } else if ((pk || wide) && s.kind == SRC_S64) {
             l |= w->chk->sp[s.idx + from_lo] ? ~UINT64_C(0) : 0;
             h |= w->chk->sp[s.idx + from_hi] ? ~UINT64_C(0) : 0;
         } else {
