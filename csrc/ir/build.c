@@ -127,96 +127,66 @@ make_ints(TlIr *ir, const char *key, const int64_t *v, uint32_t n, TlAttr *a)
     return true;
 }
 
-bool
-tl_attr_set_int(TlIr *ir, TlOp o, const char *key, int64_t v)
+/* The attributes of operations and of kernels are set alike. */
+#define SETTERS(name, Owner, put)                                                                            \
+    bool name##_int(TlIr *ir, Owner owner, const char *key, int64_t v)                                       \
+    {                                                                                                        \
+        TlAttr a;                                                                                            \
+        if (!make_key(ir, key, TL_ATTR_INT, &a))                                                             \
+            return false;                                                                                    \
+        a.u.i = v;                                                                                           \
+        return put(ir, owner, a);                                                                            \
+    }                                                                                                        \
+                                                                                                             \
+    bool name##_float(TlIr *ir, Owner owner, const char *key, double v)                                      \
+    {                                                                                                        \
+        TlAttr a;                                                                                            \
+        if (!make_key(ir, key, TL_ATTR_FLOAT, &a))                                                           \
+            return false;                                                                                    \
+        a.u.f = v;                                                                                           \
+        return put(ir, owner, a);                                                                            \
+    }                                                                                                        \
+                                                                                                             \
+    bool name##_str(TlIr *ir, Owner owner, const char *key, const char *v)                                   \
+    {                                                                                                        \
+        TlAttr a;                                                                                            \
+        return make_str(ir, key, v, &a) && put(ir, owner, a);                                                \
+    }                                                                                                        \
+                                                                                                             \
+    bool name##_ints(TlIr *ir, Owner owner, const char *key, const int64_t *v, uint32_t n)                   \
+    {                                                                                                        \
+        TlAttr a;                                                                                            \
+        return make_ints(ir, key, v, n, &a) && put(ir, owner, a);                                            \
+    }
+SETTERS(tl_attr_set, TlOp, attr_put)
+SETTERS(tl_kattr_set, TlKernelId, kattr_put)
+#undef SETTERS
+
+static bool
+removed(const TlIr *ir, TlAttr *attrs, uint32_t n, const char *key)
 {
-    TlAttr a;
-    if (!make_key(ir, key, TL_ATTR_INT, &a))
+    const TlAttr *a = find_attr(ir, attrs, n, key);
+    if (!a)
         return false;
-    a.u.i = v;
-    return attr_put(ir, o, a);
-}
-
-bool
-tl_attr_set_float(TlIr *ir, TlOp o, const char *key, double v)
-{
-    TlAttr a;
-    if (!make_key(ir, key, TL_ATTR_FLOAT, &a))
-        return false;
-    a.u.f = v;
-    return attr_put(ir, o, a);
-}
-
-bool
-tl_attr_set_str(TlIr *ir, TlOp o, const char *key, const char *v)
-{
-    TlAttr a;
-    return make_str(ir, key, v, &a) && attr_put(ir, o, a);
-}
-
-bool
-tl_attr_set_ints(TlIr *ir, TlOp o, const char *key, const int64_t *v, uint32_t n)
-{
-    TlAttr a;
-    return make_ints(ir, key, v, n, &a) && attr_put(ir, o, a);
+    uint32_t i = (uint32_t)(a - attrs);
+    memmove(&attrs[i], &attrs[i + 1], (n - i - 1) * sizeof *a);
+    return true;
 }
 
 void
 tl_attr_remove(TlIr *ir, TlOp o, const char *key)
 {
     TlOpNode *n = tl_opn(ir, o);
-    const TlAttr *a = find_attr(ir, n->attr, n->nattr, key);
-    if (!a)
-        return;
-    uint32_t i = (uint32_t)(a - n->attr);
-    memmove(&n->attr[i], &n->attr[i + 1], (n->nattr - i - 1) * sizeof *a);
-    n->nattr--;
-}
-
-bool
-tl_kattr_set_int(TlIr *ir, TlKernelId k, const char *key, int64_t v)
-{
-    TlAttr a;
-    if (!make_key(ir, key, TL_ATTR_INT, &a))
-        return false;
-    a.u.i = v;
-    return kattr_put(ir, k, a);
-}
-
-bool
-tl_kattr_set_float(TlIr *ir, TlKernelId k, const char *key, double v)
-{
-    TlAttr a;
-    if (!make_key(ir, key, TL_ATTR_FLOAT, &a))
-        return false;
-    a.u.f = v;
-    return kattr_put(ir, k, a);
-}
-
-bool
-tl_kattr_set_str(TlIr *ir, TlKernelId k, const char *key, const char *v)
-{
-    TlAttr a;
-    return make_str(ir, key, v, &a) && kattr_put(ir, k, a);
-}
-
-bool
-tl_kattr_set_ints(TlIr *ir, TlKernelId k, const char *key, const int64_t *v, uint32_t n)
-{
-    TlAttr a;
-    return make_ints(ir, key, v, n, &a) && kattr_put(ir, k, a);
+    if (removed(ir, n->attr, n->nattr, key))
+        n->nattr--;
 }
 
 void
 tl_kattr_remove(TlIr *ir, TlKernelId k, const char *key)
 {
     TlKernel *kn = tl_kerneln(ir, k);
-    const TlAttr *a = find_attr(ir, kn->attrs.data, kn->attrs.len, key);
-    if (!a)
-        return;
-    uint32_t i = (uint32_t)(a - kn->attrs.data);
-    memmove(&kn->attrs.data[i], &kn->attrs.data[i + 1], (kn->attrs.len - i - 1) * sizeof *a);
-    kn->attrs.len--;
+    if (removed(ir, kn->attrs.data, kn->attrs.len, key))
+        kn->attrs.len--;
 }
 
 /* ---- kernels, blocks, values ---- */

@@ -122,17 +122,21 @@ frag_access(Pipe *p, uint32_t d, uint32_t f, LwShared **s)
     return lw_lds_acc(p->lw, *s, p->dot[d], f);
 }
 
+/* Fragments that the registers of an operand come in; a tree's operands are made at their use. */
+static uint32_t
+frag_count(Pipe *p, uint32_t d, uint32_t f)
+{
+    LwShared *s;
+    return p->tree[d][f] ? 0 : 1u << frag_access(p, d, f, &s)->split.reg_bits;
+}
+
 bool
 lw_pipe_alloc_frags(Pipe *p)
 {
     for (uint32_t d = 0; d < p->ndot; d++)
         for (uint32_t f = 0; f < 2; f++) {
-            LwShared *s;
-            if (p->tree[d][f])
-                continue;
-            LwLdsAcc *a = frag_access(p, d, f, &s);
-            p->frag[d][f] = TL_NEW_N(p->lw->arena, Frag, 1u << a->split.reg_bits);
-            if (!p->frag[d][f])
+            uint32_t n = frag_count(p, d, f);
+            if (n && !(p->frag[d][f] = TL_NEW_N(p->lw->arena, Frag, n)))
                 return tl_error(p->lw->diag, (TlLoc){0}, TL_E_OOM);
         }
     return true;
@@ -444,11 +448,8 @@ carried_values(Pipe *p, LwTile **acc, Carry *c, const TlVal *args, bool next)
         }
     for (uint32_t d = 0; d < p->ndot; d++)
         for (uint32_t f = 0; f < 2; f++) {
-            LwShared *s;
-            if (p->tree[d][f])
-                continue;
-            LwLdsAcc *a = frag_access(p, d, f, &s);
-            for (uint32_t i = 0; i < 1u << a->split.reg_bits; i++) {
+            uint32_t n = frag_count(p, d, f);
+            for (uint32_t i = 0; i < n; i++) {
                 Frag *g = &p->frag[d][f][i];
                 if (!g->carried)
                     continue;
@@ -562,11 +563,8 @@ enter_body(Pipe *p, LwTile **acc, const TlVal *args)
     Lw *lw = p->lw;
     for (uint32_t d = 0; d < p->ndot; d++)
         for (uint32_t q = 0; q < 2; q++) {
-            LwShared *s;
-            if (p->tree[d][q])
-                continue;
-            LwLdsAcc *a = frag_access(p, d, q, &s);
-            for (uint32_t i = 0; i < 1u << a->split.reg_bits; i++)
+            uint32_t n = frag_count(p, d, q);
+            for (uint32_t i = 0; i < n; i++)
                 p->frag[d][q][i].v = p->frag[d][q][i].next = 0;
         }
     /* raw tiles of the body are fresh objects: the preheader's stay what they were */

@@ -441,8 +441,8 @@ tl_py_stream(TlPyState *st, PyObject *obj, int device)
 /* ---- module functions
  * ---------------------------------------------------------------------------------------- */
 
-static PyObject *
-int_tuple(const int64_t *v, uint32_t n)
+PyObject *
+tl_py_int_tuple(const int64_t *v, uint32_t n)
 {
     PyObject *t = PyTuple_New(n);
     for (uint32_t i = 0; t && i < n; i++) {
@@ -464,8 +464,8 @@ tensor_info(PyObject *module, PyObject *obj)
     PyObject *out = NULL;
     if (tl_py_tensor(tl_py_state(module), obj, NULL, NULL, &t, &hold))
         out = Py_BuildValue("(KsNNsiO)", (unsigned long long)(uintptr_t)t.ptr, tl_elem_name((TlElem)t.elem),
-                            int_tuple(t.shape, t.rank), int_tuple(t.strides, t.rank), t.rocm ? "rocm" : "cpu",
-                            (int)t.device, t.readonly ? Py_True : Py_False);
+                            tl_py_int_tuple(t.shape, t.rank), tl_py_int_tuple(t.strides, t.rank),
+                            t.rocm ? "rocm" : "cpu", (int)t.device, t.readonly ? Py_True : Py_False);
     tl_hold_release(&hold);
     return out;
 }

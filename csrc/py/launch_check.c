@@ -405,16 +405,10 @@ static PyObject *
 class_tuple(const LaunchCall *c, uint32_t k, bool strides)
 {
     const LaunchArg *a = &c->args[k];
-    PyObject *t = PyTuple_New(a->t.rank);
-    for (uint32_t i = 0; t && i < a->t.rank; i++) {
-        PyObject *x = PyLong_FromLongLong(strides ? a->cls.strides[i] : dim_class(c, k, i));
-        if (!x) {
-            Py_DECREF(t);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(t, i, x);
-    }
-    return t;
+    int64_t v[TL_TENSOR_MAX_RANK];
+    for (uint32_t i = 0; i < a->t.rank; i++)
+        v[i] = strides ? a->cls.strides[i] : dim_class(c, k, i);
+    return tl_py_int_tuple(v, a->t.rank);
 }
 
 static PyObject *

@@ -84,6 +84,7 @@ PyObject *tl_py_raise(TlPyState *st, TlPyError which, const char *fmt, ...);
 PyObject *tl_py_raise_diag(TlPyState *st, const TlDiag *d);
 /* list of (severity, message, file, line, col, end_col, hint, code); severity "note", "warning", "error". */
 PyObject *tl_py_diag_list(const TlDiag *d);
+PyObject *tl_py_int_tuple(const int64_t *v, uint32_t n); /* NULL with an error set */
 
 #define X(part) int tl_py_##part##_exec(PyObject *module);
 TL_PY_PARTS(X)

@@ -275,15 +275,7 @@ attr_value(TlPyIr *self, const TlAttr *a)
     case TL_ATTR_INTS:
         break;
     }
-    PyObject *t = PyTuple_New((Py_ssize_t)a->u.ints.n);
-    for (uint32_t i = 0; t && i < a->u.ints.n; i++) {
-        PyObject *v = PyLong_FromLongLong(a->u.ints.v[i]);
-        if (!v)
-            Py_CLEAR(t);
-        else
-            PyTuple_SET_ITEM(t, (Py_ssize_t)i, v);
-    }
-    return t;
+    return tl_py_int_tuple(a->u.ints.v, a->u.ints.n);
 }
 
 /* attr(kernel, key, value): int, str or tuple of ints. attr(kernel, key) gives the value or None. */

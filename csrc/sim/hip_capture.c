@@ -216,11 +216,29 @@ legacy(void)
     return e;
 }
 
-hipError_t
-sim_hip_enter(void *stream, HipStream **capturing)
+/* With the lock, before something is done on a capturing stream. */
+static hipError_t
+join_capture(HipStream *s, void *out)
+{
+    if (((Capture *)s->capture)->invalid)
+        return hipErrorStreamCaptureInvalidated;
+    *(HipStream **)out = s;
+    return hipSuccess;
+}
+
+/* The same before waiting for it. */
+static hipError_t
+spoil_capture(HipStream *s, void *out)
+{
+    (void)out;
+    ((Capture *)s->capture)->invalid = true;
+    return hipErrorStreamCaptureUnsupported;
+}
+
+static hipError_t
+with_capture(void *stream, hipError_t (*capturing)(HipStream *s, void *out), void *out)
 {
     hipError_t e = hipSuccess;
-    *capturing = NULL;
     if (!sim_hip_stream_ok(stream))
         return hipErrorContextIsDestroyed;
     if (!atomic_load(&cap.n))
@@ -229,12 +247,17 @@ sim_hip_enter(void *stream, HipStream **capturing)
     HipStream *s = stream_object(stream, false);
     if ((uintptr_t)stream <= 1)
         e = legacy();
-    else if (s && s->capture && ((Capture *)s->capture)->invalid)
-        e = hipErrorStreamCaptureInvalidated;
     else if (s && s->capture)
-        *capturing = s;
+        e = capturing(s, out);
     pthread_mutex_unlock(&cap.lock);
     return e;
+}
+
+hipError_t
+sim_hip_enter(void *stream, HipStream **capturing)
+{
+    *capturing = NULL;
+    return with_capture(stream, join_capture, capturing);
 }
 
 hipError_t
@@ -248,21 +271,7 @@ sim_hip_enter_sync(void)
 hipError_t
 sim_hip_wait_stream(void *stream)
 {
-    hipError_t e = hipSuccess;
-    if (!sim_hip_stream_ok(stream))
-        return hipErrorContextIsDestroyed;
-    if (!atomic_load(&cap.n))
-        return hipSuccess;
-    pthread_mutex_lock(&cap.lock);
-    HipStream *s = stream_object(stream, false);
-    if ((uintptr_t)stream <= 1) {
-        e = legacy();
-    } else if (s && s->capture) {
-        ((Capture *)s->capture)->invalid = true;
-        e = hipErrorStreamCaptureUnsupported;
-    }
-    pthread_mutex_unlock(&cap.lock);
-    return e;
+    return with_capture(stream, spoil_capture, NULL);
 }
 
 static Capture *
