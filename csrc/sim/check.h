@@ -45,6 +45,8 @@ set_vp(SimChk *c, uint32_t row, uint64_t p)
     c->vp[row] = p;
     c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
 }
+/* Is the load that a record is made for the first guess of a compare-and-swap loop (check_guess.c)? */
+bool sim_chk_is_guess(const SimBuild *b);
 /* Lanes of a poisoned row of which the upper half alone is undefined. */
 static inline uint64_t
 high_only(const SimChk *c, uint32_t row)

@@ -251,6 +251,20 @@ check_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint
     return true;
 }
 
+/* Has no other wave written these bytes since the barrier but by atomics? */
+static bool
+atomics_alone(const SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes)
+{
+    uint8_t me = (uint8_t)(w->index + 1);
+    for (uint64_t m = exec; m; m &= m - 1)
+        for (uint32_t l = (uint32_t)__builtin_ctzll(m), b = 0; b < bytes; b++) {
+            uint8_t wr = w->g->lds_wr[addr[l] + b];
+            if (wr && wr != me && !(wr & ATOM))
+                return false;
+        }
+    return true;
+}
+
 static bool
 access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write,
            bool atomic)
@@ -262,6 +276,8 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
+    if (!write && r->ext->maybe && atomics_alone(w, addr, exec, bytes))
+        return true; /* the compare-and-swap that follows is looked at */
     const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
     return mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi);
 }

@@ -173,7 +173,7 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     if (may)
         try_open(w);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
-                     : !st                   ? co.scope ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
+                     : !st                   ? co.scope || co.maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
                      : may                   ? SIM_ACC_MAYBE
                      : co.maybe || !co.scope ? SIM_ACC_WRITE
                                              : SIM_ACC_ATOMIC;

@@ -125,7 +125,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t reads_scc, writes_scc, lanesel;
     uint8_t addr_cls;             /* class of the vread entry that is an address, 255: none */
     uint8_t mem_bytes, smem_data; /* smem_data: the destination is data of a scalar store */
-    uint8_t scope, maybe;         /* isa/coherence.h */
+    uint8_t scope, maybe;         /* isa/coherence.h; maybe also: a load that stands for an atomic one */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     IsaRdnaKind rk;               /* mask: the scalar itself */
     SimQuick quick;

@@ -8,7 +8,7 @@
 #include "sim/trace.h"
 
 enum { MAX_ROWS = 40, MAX_SCALARS = 24, MAX_WHOLE = 16 };
-enum { SPACE_GLOBAL = 1, SPACE_SCRATCH = 2 };
+enum { SPACE_GLOBAL = 1, SPACE_SCRATCH = 2, SPACE_CLOCK = 4 };
 
 typedef struct LateOp { /* one memory operation under way */
     struct LateOp *next;
@@ -17,7 +17,7 @@ typedef struct LateOp { /* one memory operation under way */
     uint8_t counts;     /* counters that still count it */
     uint8_t needs;      /* of these: the ones its effect waits for */
     uint8_t nrow, nscalar;
-    uint8_t space; /* SPACE_* that it touches through vector memory */
+    uint8_t space; /* SPACE_* that it touches through vector memory, or the clock */
     bool writes;
     bool held;             /* memory was read already: data holds what goes to the rows */
     uint64_t lo, hi;       /* hull of its addresses, last byte included */
@@ -458,6 +458,13 @@ find_hull(SimWave *w, const SimRec *r, LateOp *op)
     op->lo = 0;
     op->hi = UINT64_MAX;
     op->writes = x->use & (CU_STORE | CU_ATOMIC);
+    uint32_t kind = x->in.op;
+    if (kind == ISA_OP_s_memtime || kind == ISA_OP_s_memrealtime || kind == ISA_OP_s_sendmsg_rtn_b32 ||
+        kind == ISA_OP_s_sendmsg_rtn_b64) { /* readings in the order of the program */
+        op->space = SPACE_CLOCK;
+        op->writes = true;
+        return;
+    }
     if (!(isa_op_info(x->in.op)->classes & ISA_C_VMEM))
         return;
     op->space = SPACE_GLOBAL | SPACE_SCRATCH;

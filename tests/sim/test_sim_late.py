@@ -319,3 +319,25 @@ def test_memory_keeps_the_order_of_issue_over_a_barrier():
     assert len(exchanged(*memory, "", ".amdhsa_tg_split 1")) > 1
     right = exchanged(*lds, "s_waitcnt lgkmcnt(0)")
     assert len(right) == 1 and len(exchanged(*lds, "")) > 1
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_clock_readings_keep_their_order(arch):
+    """Scalar results come back in any order, but a later reading of the clock is not the earlier time."""
+    rdna = arch.startswith("gfx1")
+    read = "s_sendmsg_rtn_b64 s[{0}:{1}], sendmsg(MSG_RTN_GET_REALTIME)" if rdna else "s_memtime s[{0}:{1}]"
+    wait = "s_wait_kmcnt 0x0\n" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)\n"
+    load, store = ("b64", "b32") if rdna else ("dwordx2", "dword")
+    body = f"s_load_{load} s[4:5], s[0:1], 0x0\n{wait}v_mov_b32 v1, 0\n"
+    for k in range(6):
+        lo = 8 + 2 * k
+        body += read.format(lo, lo + 1) + "\n"
+    body += wait + "".join(
+        f"v_mov_b32 v2, s{8 + 2 * k}\nglobal_store_{store} v1, v2, s[4:5] offset:{4 * k}\n" for k in range(6)
+    )
+    hsaco = simlib.code_object(body, (simlib.BUF,), arch=arch)
+    for seed in range(16):
+        out = np.zeros(6, np.uint32)
+        dev = sim.Device(arch, checks="none", threads=1, delivery="late", seed=seed)
+        dev.load(hsaco).kernels["k"].launch(1, 1, [out])
+        assert (np.diff(out.astype(np.int64)) >= 0).all() and out.any(), (seed, out)
