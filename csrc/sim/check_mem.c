@@ -142,12 +142,12 @@ try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
     uint32_t why = lacks_release(w);
     uint64_t last = 0;
-    for (uint64_t m = lanes; m; m &= m - 1) {
+    if (!why)
+        sim_race_release_lanes(w->g->info->race, &w->race, v->va, lanes);
+    for (uint64_t m = why ? lanes : 0; m; m &= m - 1) {
         uint64_t a = v->va[__builtin_ctzll(m)];
-        if (a != last && why)
+        if (a != last)
             sim_race_no_release(w->g->info->race, &w->race, a, why, r->at);
-        else if (a != last)
-            sim_race_release(w->g->info->race, &w->race, a);
         last = a;
     }
 }

@@ -244,6 +244,7 @@ bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t 
 /* An atomic or coherent store at addr by a wave whose earlier accesses are complete and visible to the
  * device. Call after sim_race_access for that store. */
 void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
+void sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
 /* An atomic or coherent load at addr has completed and caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
@@ -252,7 +253,8 @@ void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_open_release(SimRace *r, SimRaceWave *w);
 uint32_t sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch);
-/* For reports: notes a store or atomic at addr that is no release and why (SIM_NO_*); asks whether the
+/* For reports: notes a store or atomic at addr that is no release and why (SIM_NO_*; the last some 30,000 are
+ * kept); asks whether the
  * workgroup has released through addr (result) and how it last failed to (*out, why 0: it did not); whether
  * an epoch is of that workgroup. */
 void sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot);

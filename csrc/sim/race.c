@@ -69,18 +69,13 @@ sim_race_free(SimRace *r)
     for (uint32_t i = 0; i < MAX_CHUNKS && r->chunk[i]; i++)
         free(r->chunk[i]);
     for (uint32_t i = 0; i < BUCKETS; i++) {
-        for (Sync *s = r->sync[i], *next; s; s = next) {
-            next = s->next;
-            free(s->known.e);
-            free(s->fail);
-            free(s);
-        }
         for (Bytes *b = r->bytes[i], *next; b; b = next) {
             next = b->next;
             free(b);
         }
     }
     sim_regions_free_(r);
+    sim_syncs_free_(r);
     free(r->pages);
     free(r->pc_slot);
     pthread_mutex_destroy(&r->lock);

@@ -1,5 +1,6 @@
 /* race_int.h - shared by race.c (the shadow of global memory, pages touched densely), race_sparse.c (the rest
- * of it), race_cell.c (the rules for one byte or dword) and race_order.c (what happens before what). */
+ * of it), race_cell.c (the rules for one byte or dword), race_order.c (what happens before what) and
+ * race_sync.c (releases). */
 #ifndef TL_SIM_RACE_INT_H
 #define TL_SIM_RACE_INT_H
 
@@ -111,13 +112,10 @@ typedef struct Epoch {
     SimKnown *known;   /* what the wave had acquired when this epoch began with a release; NULL: nothing */
 } Epoch;
 
-typedef struct Sync {
-    uint64_t addr;
+typedef struct Release { /* what a release hands on */
     SimKnown known;
-    SimRaceSync *fail; /* of each workgroup the last store or atomic that was no release */
-    uint32_t nfail, fail_cap;
-    struct Sync *next;
-} Sync;
+    uint32_t refs, next; /* next: of the free ones */
+} Release;
 
 typedef struct Bytes { /* a dword with records for each byte */
     uint64_t dword;
@@ -135,7 +133,10 @@ struct SimRace {
     uint32_t *pc_slot;                               /* by number */
     uint32_t npcs;
     uint32_t nepochs;
-    Sync *sync[BUCKETS];
+    Region *syncs[BUCKETS]; /* addresses that releases went through: race_sync.c */
+    Release *object;
+    uint32_t nobjects, object_cap, free_object;
+    struct SimRaceFail *fails;
     pthread_mutex_t bytes_lock;
     Bytes *bytes[BUCKETS];
     _Atomic(Region *) regions[REGION_BUCKETS];
@@ -292,6 +293,10 @@ list_of(Region *g, uint32_t at)
 /* The records of a byte. */
 Cell sim_region_get_(const SimRace *r, Region *g, uint64_t addr);
 void sim_regions_free_(SimRace *r);
+void sim_region_free_(Region *g);
+/* Entries [lo, hi) become these; false: out of memory (never when they are not more). */
+bool sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n);
+void sim_region_cut_(Region *g); /* a long list into several */
 static inline const Pair *
 pair_at(const SimRace *r, uint32_t id)
 {
@@ -331,6 +336,11 @@ uint32_t sim_epoch_now_(SimRace *r, SimRaceWave *w);
 /* Number of the instruction at this slot; PC_UNKNOWN when there are too many. */
 uint16_t sim_pc_number_(SimRace *r, uint32_t slot);
 void sim_known_free_(SimKnown *k);
+bool sim_known_raise_(SimKnown *k, KnownEntry x); /* false, all of these: out of memory */
+bool sim_known_merge_(SimKnown *to, const SimKnown *from);
+bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch);
+bool sim_wave_known_(SimRaceWave *w); /* there is room for it */
+void sim_syncs_free_(SimRace *r);
 /* An atomic puts its record at addr over a store that may be atomic: the release of that store is handed on.
  */
 void sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch);

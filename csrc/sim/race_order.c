@@ -1,4 +1,4 @@
-/* race_order.c - what happens before what: epochs, what a wave knows of others, release and acquire, barriers
+/* race_order.c - what happens before what: epochs, what a wave knows of others, barriers
  * (contract in mem.h). race.c asks it for every access.
  */
 #ifndef _GNU_SOURCE
@@ -67,8 +67,8 @@ sim_pc_number_(SimRace *r, uint32_t slot)
     return n;
 }
 
-static bool
-known_raise(SimKnown *k, KnownEntry x)
+bool
+sim_known_raise_(SimKnown *k, KnownEntry x)
 {
     uint32_t i = known_at(k, x.group, x.wave);
     if (i < k->n && k->e[i].group == x.group && k->e[i].wave == x.wave) {
@@ -89,67 +89,19 @@ known_raise(SimKnown *k, KnownEntry x)
     return true;
 }
 
-static bool
-known_merge(SimKnown *to, const SimKnown *from)
+bool
+sim_known_merge_(SimKnown *to, const SimKnown *from)
 {
     bool ok = true;
     for (uint32_t i = 0; i < from->n; i++)
-        ok &= known_raise(to, from->e[i]);
+        ok &= sim_known_raise_(to, from->e[i]);
     return ok;
 }
 
-/* ---- release, acquire, barrier ---- */
-
-static Sync **
-sync_slot(SimRace *r, uint64_t addr)
-{
-    Sync **s = &r->sync[(uint32_t)((addr * UINT64_C(0x9e3779b97f4a7c15)) >> 52) & (BUCKETS - 1)];
-    while (*s && (*s)->addr != addr)
-        s = &(*s)->next;
-    return s;
-}
-
-static Sync *
-sync_make(SimRace *r, uint64_t addr)
-{
-    Sync **s = sync_slot(r, addr);
-    if (!*s && (*s = calloc(1, sizeof **s)))
-        (*s)->addr = addr;
-    return *s;
-}
-
-void
-sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
-{
-    bool ok = true;
-    pthread_mutex_lock(&r->lock);
-    Sync *s = sync_make(r, addr);
-    if (s) {
-        w->released = ++w->releases;
-        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, w->wave, w->releases});
-        ok &= known_raise(&s->known, (KnownEntry){w->workgroup, ALL_WAVES, w->waited});
-        if (w->known)
-            ok &= known_merge(&s->known, w->known);
-    }
-    if (!s || !ok)
-        atomic_store(&r->oom, true);
-    pthread_mutex_unlock(&r->lock);
-}
-
-static bool
-wave_known(SimRaceWave *w)
+bool
+sim_wave_known_(SimRaceWave *w)
 {
     return w->known || (w->known = calloc(1, sizeof *w->known));
-}
-
-void
-sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
-{
-    pthread_mutex_lock(&r->lock);
-    Sync *s = *sync_slot(r, addr);
-    if (s && (!wave_known(w) || !known_merge(w->known, &s->known)))
-        atomic_store(&r->oom, true);
-    pthread_mutex_unlock(&r->lock);
 }
 
 /* ---- stores that may be releases: chips whose encodings do not tell atomic stores from plain ones ---- */
@@ -162,7 +114,7 @@ sim_race_open_release(SimRace *r, SimRaceWave *w)
     if (!id)
         return;
     SimKnown *k = w->known ? calloc(1, sizeof *k) : NULL;
-    if (w->known && (!k || !known_merge(k, w->known))) {
+    if (w->known && (!k || !sim_known_merge_(k, w->known))) {
         sim_known_free_(k);
         atomic_store(&r->oom, true);
         return;
@@ -174,14 +126,14 @@ sim_race_open_release(SimRace *r, SimRaceWave *w)
     pthread_mutex_unlock(&r->lock);
 }
 
-static bool
-epoch_merge(SimRace *r, SimKnown *to, uint32_t id)
+bool
+sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t id)
 {
     const Epoch *e = epoch_of(r, id);
-    bool ok = known_raise(to, (KnownEntry){e->group, e->wave, e->released});
-    ok &= known_raise(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
+    bool ok = sim_known_raise_(to, (KnownEntry){e->group, e->wave, e->released});
+    ok &= sim_known_raise_(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
     if (e->known)
-        ok &= known_merge(to, e->known);
+        ok &= sim_known_merge_(to, e->known);
     return ok;
 }
 
@@ -189,71 +141,9 @@ void
 sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
 {
     pthread_mutex_lock(&r->lock);
-    if (!wave_known(w) || !epoch_merge(r, w->known, epoch))
+    if (!sim_wave_known_(w) || !sim_epoch_merge_(r, w->known, epoch))
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
-}
-
-void
-sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch)
-{
-    pthread_mutex_lock(&r->lock);
-    Sync *s = sync_make(r, addr);
-    if (!s || !epoch_merge(r, &s->known, epoch))
-        atomic_store(&r->oom, true);
-    pthread_mutex_unlock(&r->lock);
-}
-
-/* ---- for reports ---- */
-
-static SimRaceSync *
-fail_of(const Sync *s, uint32_t workgroup)
-{
-    uint32_t i = 0;
-    while (i < s->nfail && s->fail[i].workgroup != workgroup)
-        i++;
-    return i < s->nfail ? &s->fail[i] : NULL;
-}
-
-void
-sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot)
-{
-    pthread_mutex_lock(&r->lock);
-    Sync *s = sync_make(r, addr);
-    SimRaceSync *f = s ? fail_of(s, w->workgroup) : NULL;
-    if (s && !f && s->nfail == s->fail_cap) {
-        uint32_t cap = s->fail_cap ? 2 * s->fail_cap : 4;
-        SimRaceSync *more = realloc(s->fail, cap * sizeof *more);
-        if (more) {
-            s->fail = more;
-            s->fail_cap = cap;
-        }
-    }
-    if (s && !f && s->nfail < s->fail_cap)
-        f = &s->fail[s->nfail++];
-    if (f)
-        *f = (SimRaceSync){.why = why, .workgroup = w->workgroup, .wave = w->wave, .pc_slot = pc_slot};
-    else
-        atomic_store(&r->oom, true);
-    pthread_mutex_unlock(&r->lock);
-}
-
-bool
-sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
-{
-    pthread_mutex_lock(&r->lock);
-    const Sync *s = *sync_slot(r, addr);
-    bool any = false;
-    *out = (SimRaceSync){0};
-    if (s) {
-        uint32_t i = known_at(&s->known, workgroup, 0);
-        any = i < s->known.n && s->known.e[i].group == workgroup;
-        const SimRaceSync *f = fail_of(s, workgroup);
-        if (f)
-            *out = *f;
-    }
-    pthread_mutex_unlock(&r->lock);
-    return any;
 }
 
 bool
@@ -307,10 +197,10 @@ sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
         return;
     for (uint32_t i = 0; i < n; i++)
         if (waves[i] != first && waves[i]->known)
-            known_merge(first->known, waves[i]->known);
+            sim_known_merge_(first->known, waves[i]->known);
     for (uint32_t i = 0; i < n; i++)
-        if (waves[i] != first && wave_known(waves[i]))
-            known_merge(waves[i]->known, first->known);
+        if (waves[i] != first && sim_wave_known_(waves[i]))
+            sim_known_merge_(waves[i]->known, first->known);
 }
 
 void

@@ -117,16 +117,22 @@ sim_region_of_(SimRace *r, SimRaceWave *w, uint64_t addr)
 }
 
 void
+sim_region_free_(Region *g)
+{
+    for (uint32_t k = 0; g->sub && k < REGION_LISTS; k++)
+        free(g->sub[k].e);
+    free(g->sub);
+    free(g->one.e);
+    free(g);
+}
+
+void
 sim_regions_free_(SimRace *r)
 {
     for (uint32_t i = 0; i < REGION_BUCKETS; i++)
         for (Region *g = atomic_load_explicit(&r->regions[i], memory_order_relaxed), *next; g; g = next) {
             next = g->next;
-            for (uint32_t k = 0; g->sub && k < REGION_LISTS; k++)
-                free(g->sub[k].e);
-            free(g->sub);
-            free(g->one.e);
-            free(g);
+            sim_region_free_(g);
         }
     for (uint32_t i = 0; i < MAX_CHUNKS && r->pair[i]; i++)
         free(r->pair[i]);
@@ -164,9 +170,11 @@ list_room(List *l, uint32_t n)
     return true;
 }
 
-static void
-cut(Region *g)
+void
+sim_region_cut_(Region *g)
 {
+    if (g->sub || g->one.n <= CUT_AT)
+        return;
     List *sub = calloc(REGION_LISTS, sizeof *sub);
     bool ok = sub != NULL;
     for (uint32_t k = 0, i = 0; k < REGION_LISTS && ok; k++) {
@@ -188,16 +196,16 @@ cut(Region *g)
     g->sub = sub;
 }
 
-/* Entries [lo, hi) become these. */
-static bool
-replace(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n)
+bool
+sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n)
 {
     uint32_t all = l->n - (hi - lo) + n;
     if (!list_room(l, all))
         return false;
     if (lo + n != hi)
         memmove(l->e + lo + n, l->e + hi, (l->n - hi) * sizeof *l->e);
-    memcpy(l->e + lo, e, n * sizeof *e);
+    if (n)
+        memcpy(l->e + lo, e, n * sizeof *e);
     l->n = all;
     return true;
 }
@@ -338,7 +346,7 @@ touch_part(Access *a, List *l, uint32_t lo, uint32_t hi)
         }
     if (p.lane < 64)
         sim_race_found_(a, &p.verdict, p.addr, p.lane);
-    if (!replace(l, lo, hi, p.e, p.n))
+    if (!sim_list_replace_(l, lo, hi, p.e, p.n))
         atomic_store(&a->r->oom, true);
     a->whole |= p.n == 1 && is_whole(p.e);
 }
@@ -359,7 +367,7 @@ touch_simply(Access *a, List *l, uint32_t lo, uint32_t hi)
         return true;
     }
     a->whole |= is_whole(&e);
-    return replace(l, lo, hi, &e, 1);
+    return sim_list_replace_(l, lo, hi, &e, 1);
 }
 
 void
@@ -380,8 +388,7 @@ sim_region_flush_(Access *a)
         touch_part(a, l, lo, hi);
     a->next = lo + 1;
     a->dwords = 0;
-    if (!g->sub && l->n > CUT_AT)
-        cut(g);
+    sim_region_cut_(g);
 }
 
 static void
