@@ -143,7 +143,8 @@ sim_chk_prepare(SimBuild *b)
     x->counters = (uint8_t)isa_counters_of(b->code->arch, in);
     IsaCoherence co = isa_coherence(b->code->arch, in);
     x->scope = co.scope;
-    x->maybe = co.maybe || ((x->use & CU_LOAD) && !(x->use & CU_ATOMIC) && sim_chk_is_guess(b));
+    bool load = (x->use & (CU_LOAD | CU_ATOMIC)) == CU_LOAD || !strncmp(b->name, "s_load_", 7);
+    x->maybe = co.maybe || (load && sim_chk_is_guess(b));
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;

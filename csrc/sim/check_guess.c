@@ -50,6 +50,17 @@ is_swap(const IsaInst *in, uint32_t regs)
     return false;
 }
 
+/* The same for a scalar load, which is what becomes of the guess where the address is uniform. */
+static bool
+same_base(const IsaInst *load, const IsaInst *swap)
+{
+    const IsaOpnd *base = &load->opnd[load->ndst];
+    for (uint32_t i = swap->ndst; i < swap->nopnds; i++)
+        if (swap->opnd[i].kind == ISA_OPND_SGPR && swap->opnd[i].nregs == 2 && swap->opnd[i].reg == base->reg)
+            return swap->enc == ISA_GLOBAL && load->offset == swap->offset;
+    return false;
+}
+
 /* Is the load of b the guess of a loop that follows? Code without optimization has the address in other
  * registers there; then nothing of the kind may come in between. */
 bool
@@ -59,7 +70,7 @@ sim_chk_is_guess(const SimBuild *b)
     const SimCode *c = b->code;
     uint32_t regs = in->ndst ? in->opnd[0].nregs : 0;
     uint64_t at = (uint64_t)b->index * 4 + in->size;
-    bool others = false;
+    bool others = false, scalar = in->enc == ISA_SMEM;
     if ((regs != 1 && regs != 2) || in->lds || !strncmp(b->name, "scratch_", 8))
         return false;
     for (uint32_t k = 0; k < AHEAD && at < c->size; k++) {
@@ -72,7 +83,10 @@ sim_chk_is_guess(const SimBuild *b)
         uint32_t cl = isa_op_info(next.op)->classes;
         if ((cl & ISA_C_END) || !strncmp(isa_op_info(next.op)->name, "s_setpc", 7))
             return false;
-        if (next.enc != in->enc || !(cl & (ISA_C_VMEM | ISA_C_DS)) ||
+        if (scalar && is_swap(&next, regs) && same_base(in, &next))
+            return true;
+        if (next.enc != in->enc || scalar || !(cl & (ISA_C_VMEM | ISA_C_DS)) ||
+            !(cl & (ISA_C_LOAD | ISA_C_STORE | ISA_C_ATOMIC)) ||
             !strncmp(isa_op_info(next.op)->name, "scratch_", 8))
             continue;
         if (is_swap(&next, regs) && (!others || same_address(in, &next)))

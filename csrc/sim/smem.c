@@ -45,7 +45,8 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
         uint32_t each = TL_MIN(n, 4u), count = n / each;
         for (uint32_t k = 0; k < count; k++)
             lanes[k] = addr + each * k;
-        sim_global_race(w, r, lanes, (UINT64_C(1) << count) - 1, each, SIM_ACC_READ);
+        sim_global_race(w, r, lanes, (UINT64_C(1) << count) - 1, each,
+                        r->ext->maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ);
     }
     if (UNLIKELY(w->trace != NULL))
         sim_trace_scalar(w, addr, n);
