@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "sim/mem_int.h"
+#include "sim/mem_tail.h"
 
 struct SimPeers { /* what a port sees of other devices */
     SimMemSnapshot *snap[SIM_MEM_PEERS];
@@ -223,6 +224,18 @@ sim_mem_find_slow(SimMemPort *p, uint64_t addr, uint32_t n)
     if (x)
         p->last = x;
     return x;
+}
+
+bool
+sim_mem_in_tail(const SimMemPort *p, uint64_t addr, uint32_t n)
+{
+    int64_t k = p->snap ? sim_snap_below(p->snap, addr) : -1;
+    if (k < 0)
+        return false;
+    const SimExtent *x = &p->snap->ext[k];
+    uint64_t body = (TL_MAX(x->size, 1) + SIM_MEM_PAGE - 1) & ~(uint64_t)(SIM_MEM_PAGE - 1);
+    return x->kind == SIM_EXT_MALLOC && !(x->flags & SIM_EXT_HOSTOWNED) && addr - x->base < body &&
+           body - (addr - x->base) >= n;
 }
 
 static const char *const kind_names[] = {[SIM_EXT_MALLOC] = "hipMalloc",

@@ -1,6 +1,7 @@
 /* smem.c - scalar memory: loads, buffer loads, clocks; cache operations and prefetches, which have no effect.
  */
 #include "sim/core.h"
+#include "sim/mem_tail.h"
 #include "sim/trace.h"
 
 #define BODY(name) static const SimRec *f_##name(SimWave *w, const SimRec *r)
@@ -26,6 +27,10 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
 {
     const SimExtent *x = w->port ? sim_mem_find(w->port, addr, n) : NULL;
     bool bounds = checking(w, SIM_CHECK_BOUNDS);
+    if (!x && w->port && !w->chk && !bounds && sim_mem_in_tail(w->port, addr, n)) {
+        sim_dm_read(out, addr, n);
+        return true;
+    }
     if (UNLIKELY(!x || (bounds && !sim_extent_holds(x, addr, n)))) {
         char text[160];
         sim_describe(w, addr, n, text, sizeof text);

@@ -5,6 +5,7 @@
  * needs no tests. The hull of all lanes is looked up once; only when that fails lanes are looked up one by
  * one.
  */
+#include "sim/mem_tail.h"
 #include "sim/vmem.h"
 #include "sim/trace.h"
 #include "sim/valu.h"
@@ -233,6 +234,11 @@ global_lanes(SimWave *w, const SimRec *r, VmLanes *v, uint64_t lanes, uint32_t n
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         uint32_t nl = v->partial ? v->room[l] : n;
         const SimExtent *x = w->port ? sim_mem_find(w->port, v->va[l], nl) : NULL;
+        if (!x && w->port && !w->chk && !checking(w, SIM_CHECK_BOUNDS) &&
+            sim_mem_in_tail(w->port, v->va[l], nl)) {
+            v->ptr[l] = v->va[l];
+            continue;
+        }
         if (!x)
             unmapped |= UINT64_C(1) << l;
         if (!lane_ok(x, v->va[l], nl, write))
