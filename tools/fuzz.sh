@@ -1,9 +1,10 @@
 #!/bin/bash
-# Coverage-guided fuzzing of the decoder, the loader and the execution core with clang's libFuzzer and AddressSanitizer.
-#   tools/fuzz.sh build                                      build-fuzz/simfuzz
-#   tools/fuzz.sh decode|verify|load|exec CHIP RUNS [libFuzzer's options]
-#                                                            from the kept corpus; new inputs go to build-fuzz/corpus/
-#   tools/fuzz.sh keep                                       the smallest set with the same coverage, into tests/sim/corpus
+# Coverage-guided fuzzing of what reads files and of the execution core with clang's libFuzzer, AddressSanitizer and
+# UndefinedBehaviorSanitizer.
+#   tools/fuzz.sh build [file] [exec]                        build-fuzz/simfuzz-file, build-fuzz/simfuzz-exec
+#   tools/fuzz.sh TARGET CHIP RUNS [libFuzzer's options]     from the kept corpus; new inputs go to build-fuzz/corpus/
+#   tools/fuzz.sh keep                                       the smallest inputs that add coverage, into tests/sim/corpus
+# TARGET: decode, verify, load, meta, lines, bundle (csrc/tools/simfuzz.c), exec, launch (csrc/tools/simfuzz_run.c).
 # Needs clang-22 and libclang-rt-22-dev. The kernels of the VALU are compiled without coverage (they have no branches
 # that input could reach) but with the address checks.
 set -eu
@@ -73,9 +74,9 @@ program() { case $1 in exec* | launch*) echo $OUT/simfuzz-exec ;; *) echo $OUT/s
 run() { # TARGET CHIP RUNS OPTIONS...
     local target=$1 chip=$2 runs=$3 most=65
     shift 3
-    [ "$target" = load ] && most=6000
+    case $target in load) most=6000 ;; meta | lines | bundle) most=2000 ;; launch) most=130 ;; esac
     mkdir -p "$OUT/corpus/$target.$chip" "$OUT/crash"
-    SIMFUZZ_TARGET=$target SIMFUZZ_CHIP=$chip $(program "$target") -runs="$runs" -max_len=$most -artifact_prefix="$OUT/crash/$target.$chip." -print_final_stats=1 "$@" \
+    SIMFUZZ_TARGET=$target SIMFUZZ_CHIP=$chip $(program "$target") -runs="$runs" -max_len=$most -malloc_limit_mb=4500 -artifact_prefix="$OUT/crash/$target.$chip." -print_final_stats=1 "$@" \
         "$OUT/corpus/$target.$chip" "$(seeds "$target")"
 }
 
@@ -96,6 +97,6 @@ keep() { # small inputs that add coverage, at most KEEP a target and chip
 case ${1:-} in
 build) shift && build ${*:-file exec} ;;
 keep) keep ;;
-decode | verify | load | exec) run "$@" ;;
-*) sed -n '2,8p' "$0"; exit 2 ;;
+decode | verify | load | meta | lines | bundle | exec | launch) run "$@" ;;
+*) sed -n '2,9p' "$0"; exit 2 ;;
 esac

@@ -11,12 +11,12 @@ MACHINE = {"gfx90a": 0x3F, "gfx942": 0x4C, "gfx950": 0x4F, "gfx1100": 0x41, "gfx
 
 
 def on_chip(target: str, chip: str, data: bytes) -> bytes:
-    """The input as it is for this chip without SIMFUZZ_CHIP."""
+    """The input as it is for this chip without SIMFUZZ_CHIP; what names no chip stays as it is."""
     out = bytearray(data)
     if target == "load":
         if len(out) > 48:
             out[48] = MACHINE[chip]
-    elif out:
+    elif out and target in ("decode", "exec", "launch"):
         high = out[0] & 0xF0
         out[0] = next(b for b in range(high, high + 16) if b % len(CHIPS) == CHIPS.index(chip))
     return bytes(out)

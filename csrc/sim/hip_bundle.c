@@ -28,6 +28,14 @@ peek(void *to, const uint8_t *from, uint64_t n)
 
 static const uint64_t image_limit = UINT64_C(1) << 32;
 
+/* Is the last of n > 0 bytes mapped? Asked before memory is made for what a header claims. */
+static bool
+reaches(const uint8_t *p, uint64_t n)
+{
+    uint8_t last;
+    return peek(&last, p + n - 1, 1);
+}
+
 typedef struct Source {
     const uint8_t *p;
     uint64_t size; /* of what was unpacked; UINT64_MAX: the client does not tell */
@@ -153,7 +161,8 @@ decompress(const uint8_t *p, uint64_t *n)
     memcpy(&total, head + 8, version == 2 ? 4 : 8);
     memcpy(&raw, head + (version == 2 ? 12 : 16), version == 2 ? 4 : 8);
     body = version == 2 ? 24 : 32;
-    if (total <= body || total > image_limit || !raw || raw > image_limit || raw / MAX_RATIO > total)
+    if (total <= body || total > image_limit || !raw || raw > image_limit || raw / MAX_RATIO > total ||
+        !reaches(p, total))
         return NULL;
     void *lib = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
     size_t (*unpack)(void *, size_t, const void *, size_t) = NULL;
@@ -175,7 +184,7 @@ decompress(const uint8_t *p, uint64_t *n)
 static hipError_t
 copy_image(const uint8_t *p, uint64_t size, uint8_t **data)
 {
-    if (!size)
+    if (!size || !reaches(p, size))
         return hipErrorInvalidImage;
     if (!(*data = malloc(size)))
         return hipErrorOutOfMemory;
