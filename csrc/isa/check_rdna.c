@@ -14,7 +14,8 @@ typedef struct VState {
     uint8_t half;         /* which halves: 1 the low, 2 the high one */
     uint8_t wmma;         /* the same of a matrix result */
     uint8_t near;         /* FRESH less the vector instructions since the last write; 0: long ago */
-    uint8_t across;       /* EXEC was written by a scalar instruction since */
+    uint32_t across;      /* the last scalar write of EXEC since (1 + instruction, ANY) */
+    uint32_t behind;      /* the one not long before that write */
     uint32_t from;
 } VState;
 
@@ -23,6 +24,8 @@ typedef struct RdnaState {
     IsaRegSet live; /* of v: those that lack something or were written not long ago */
     uint8_t s[NS];  /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
     uint8_t cmpx;
+    uint8_t exec_near; /* as near, of the last scalar write of EXEC */
+    uint32_t exec_at;  /* which one it is */
     uint32_t salu_from[NS], valu_from[NS], cmpx_from;
 } RdnaState;
 
@@ -30,6 +33,17 @@ typedef struct RdnaFacts {
     IsaRdnaKind *kind; /* of each instruction */
     uint32_t rows;     /* of the chip and wave size */
 } RdnaFacts;
+
+enum { ANY = -1 }; /* one or another of several writes of EXEC */
+
+static bool
+merge(uint32_t *a, uint32_t b)
+{
+    if (!b || *a == b || *a == (uint32_t)ANY)
+        return false;
+    *a = *a ? (uint32_t)ANY : b;
+    return true;
+}
 
 static bool
 raise(uint8_t *a, uint8_t b)
@@ -52,7 +66,8 @@ join(void *into, const void *from)
         bool had = x->valus | x->wmma | x->near;
         uint8_t own = x->valus ? x->half : 0, theirs = y->valus ? y->half : 0;
         bool more = (theirs & ~own) | raise(&x->valus, y->valus) | raise(&x->trans, y->trans) |
-                    raise(&x->wmma, y->wmma) | raise(&x->near, y->near) | raise(&x->across, y->across);
+                    raise(&x->wmma, y->wmma) | raise(&x->near, y->near) | merge(&x->across, y->across) |
+                    merge(&x->behind, y->behind);
         x->half = own | theirs;
         if (more && !had)
             x->from = y->from;
@@ -68,6 +83,7 @@ join(void *into, const void *from)
         a->s[s] |= more;
         changed |= more != 0;
     }
+    changed |= raise(&a->exec_near, b->exec_near) | merge(&a->exec_at, b->exec_at);
     if (b->cmpx && !a->cmpx) {
         a->cmpx = 1;
         a->cmpx_from = b->cmpx_from;
@@ -89,11 +105,17 @@ report(IsaWalk *w, uint32_t i, uint32_t from, uint32_t reg, IsaRdnaRow row)
  * ----------------------------------------------------------------------------------------------------- */
 
 static bool
+one_write(uint32_t a, uint32_t b)
+{
+    return a == b || a == (uint32_t)ANY || b == (uint32_t)ANY;
+}
+
+static bool
 check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
 {
     const IsaInst *in = &w->c->inst[i];
     bool sparse = !strncmp(isa_op_info(in->op)->name, "v_swmmac", 8), across = false;
-    uint32_t near = 0; /* of what was written on this side of the change of EXEC */
+    uint32_t exec = 0, near = 0; /* of what was written on this side of the change of EXEC */
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
         if (o->kind != ISA_OPND_VGPR || !(o->flags & ISA_READ))
@@ -104,8 +126,10 @@ check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const Is
                 return report(w, i, v->from, r, ISA_RH_TRANS);
             if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)))
                 return report(w, i, v->from, r, ISA_RH_WMMA);
-            if (v->near && !v->across)
-                near = TL_MAX(near, v->near);
+            if (v->near && v->behind && !v->across && v->near >= near) {
+                near = v->near;
+                exec = v->behind;
+            }
         }
     }
     for (uint32_t q = 0; (rows >> ISA_RH_FORWARD & 1) && near >= FRESH - ISA_FORWARD_BEHIND && q < in->nopnds;
@@ -114,7 +138,8 @@ check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const Is
         for (uint32_t r = o->reg; !across && o->kind == ISA_OPND_VGPR && (o->flags & ISA_READ) &&
                                   r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV);
              r++)
-            if (s->v[r].near && s->v[r].across && near - s->v[r].near <= ISA_FORWARD_BETWEEN + 1) {
+            if (s->v[r].near && s->v[r].across && one_write(s->v[r].across, exec) &&
+                near - s->v[r].near <= ISA_FORWARD_BETWEEN + 1) {
                 across = true;
                 if (!report(w, i, s->v[r].from, r, ISA_RH_FORWARD))
                     return false;
@@ -174,7 +199,7 @@ carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
         if (v->valus && 6 - v->valus >= k->va_vdst)
             v->valus = v->trans = 0;
         if (v->near && (uint32_t)FRESH - v->near >= k->va_vdst)
-            v->near = v->across = 0;
+            v->near = v->across = v->behind = 0;
         forget(s, r);
     }
 }
@@ -187,7 +212,7 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
         v->wmma = 0;
         v->near -= v->near != 0;
         if (!v->near)
-            v->across = 0;
+            v->across = v->behind = 0;
         v->valus -= v->valus != 0;
         if (k->trans)
             v->trans -= v->trans != 0;
@@ -195,6 +220,7 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
             v->valus = v->trans = 0;
         forget(s, r);
     }
+    s->exec_near -= s->exec_near != 0;
     if (!k->nop)
         s->cmpx = 0;
 }
@@ -222,6 +248,7 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
                                    .half = half | other,
                                    .wmma = k->wmma,
                                    .near = k->valu && (rows >> ISA_RH_FORWARD & 1) ? FRESH : 0,
+                                   .behind = s->exec_near ? s->exec_at : 0,
                                    .from = i};
                 isa_set_add(&s->live, r);
                 forget(s, r);
@@ -241,9 +268,12 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
             if (rows >> ISA_RH_MASK_SALU & 1) /* the next write has no read as a mask before it */
                 s->s[r] &= (uint8_t)~(READ | READ_PAIR);
         }
-        if (k->salu && o->reg == 126)
+        if (k->salu && o->reg == 126) {
+            s->exec_near = FRESH;
+            s->exec_at = i + 1;
             ISA_EACH (r, &s->live)
-                s->v[r].across |= s->v[r].near != 0;
+                s->v[r].across = s->v[r].near ? i + 1 : 0;
+        }
     }
 }
 
@@ -304,7 +334,7 @@ step(IsaWalk *w, void *state, uint32_t i)
     }
     if (k->mem) /* it waits for the vector instructions before it */
         ISA_EACH (r, &s->live) {
-            s->v[r].valus = s->v[r].trans = s->v[r].near = s->v[r].across = 0;
+            s->v[r].valus = s->v[r].trans = s->v[r].near = s->v[r].across = s->v[r].behind = 0;
             forget(s, r);
         }
     if (k->valu)

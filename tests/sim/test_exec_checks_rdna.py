@@ -183,6 +183,34 @@ def test_not_interlocked(arch, name):
             assert (found[0].pc, found[0].other_pc) == (static[0].pc, static[0].other_pc)
 
 
+def test_forwarding_needs_one_way_there():
+    """What is written on the way into a loop, and what before EXEC changes on the way back, are no pair."""
+    body = """v_mov_b32 v3, 0
+        v_nop
+        v_nop
+        v_nop
+        v_nop
+        v_nop
+        v_nop
+        v_nop
+        v_nop
+        s_mov_b32 s4, 3
+        s_mov_b64 exec, -1
+        v_mov_b32 v1, 0
+    again:
+        v_add_f32 v5, v1, v3
+        {0}v_mov_b32 v3, v5
+        s_sub_i32 s4, s4, 1
+        s_cmp_lg_i32 s4, 0
+        s_mov_b64 exec, -1
+        {1}s_cbranch_scc1 again
+        """
+    for where, bad in (("", False), ("v_mov_b32 v1, 0\n", True)):
+        text = body.format("", where)
+        found = reports("gfx1100", text, ["hazard"], (BUF,), [np.zeros(64, np.int32)], wave=64)
+        assert bool(found) == bad == bool(verified("gfx1100", text, {"hazard"}, wave=64))
+
+
 # ---- counters ------------------------------------------------------------------------------------------------------
 
 WAITS = {
