@@ -100,23 +100,28 @@ ask(uint16_t *limit, IsaCounter c, uint32_t n, uint32_t most)
         limit[c] = (uint16_t)n;
 }
 
+#define ASK(c, x) ask(limit, ISA_CNT_##c, x, isa_counter_most(arch, ISA_CNT_##c))
+static void
+waitcnt(IsaArch arch, uint32_t v, uint16_t limit[ISA_CNT_COUNT])
+{
+    bool rdna = arch > ISA_GFX950;
+    uint32_t lgkm = rdna ? v >> 4 & 63 : v >> 8 & 15;
+    ASK(VM, rdna ? v >> 10 & 63 : (v & 15) | (v >> 14 & 3) << 4);
+    ASK(DS, lgkm);
+    ASK(KM, lgkm);
+    ASK(EXP, rdna ? v & 7 : v >> 4 & 7);
+}
+
 bool
 isa_wait_limits(IsaArch arch, const IsaInst *in, uint16_t limit[ISA_CNT_COUNT])
 {
     uint32_t v = in->nopnds ? in->opnd[0].bits : 0, n = in->nopnds > 1 ? in->opnd[1].bits : v;
     for (uint32_t c = 0; c < ISA_CNT_COUNT; c++)
         limit[c] = ISA_CNT_ANY;
-#define ASK(c, x) ask(limit, ISA_CNT_##c, x, isa_counter_most(arch, ISA_CNT_##c))
     switch ((int)in->op) {
-    case ISA_OP_s_waitcnt: {
-        bool rdna = arch > ISA_GFX950;
-        uint32_t lgkm = rdna ? v >> 4 & 63 : v >> 8 & 15;
-        ASK(VM, rdna ? v >> 10 & 63 : (v & 15) | (v >> 14 & 3) << 4);
-        ASK(DS, lgkm);
-        ASK(KM, lgkm);
-        ASK(EXP, rdna ? v & 7 : v >> 4 & 7);
+    case ISA_OP_s_waitcnt:
+        waitcnt(arch, v, limit);
         return true;
-    }
     case ISA_OP_s_waitcnt_vmcnt: /* a register (null), a number */
         ASK(VM, n & 63);
         return true;
@@ -166,5 +171,5 @@ isa_wait_limits(IsaArch arch, const IsaInst *in, uint16_t limit[ISA_CNT_COUNT])
     default:
         return false;
     }
-#undef ASK
 }
+#undef ASK

@@ -64,6 +64,95 @@ def _hex(state: dict[str, Any], key: str, digits: int, default: str) -> int:
     return value
 
 
+def _wave_state(state: dict[str, Any], wave: int) -> nat.WaveState:
+    """Registers, masks and mode of a state, and which of them count as defined."""
+    st = nat.WaveState()
+    st.exec = _hex(state, "exec", 16, "f" * (wave // 4))
+    st.vcc = _hex(state, "vcc", wave // 4, "0")
+    st.scc = int(state.get("scc", 0))
+    if st.scc > 1:
+        raise ValueError(f"scc must be 0 or 1, not {state['scc']}")
+    st.m0 = _hex(state, "m0", 8, "0")
+    st.mode = _mode(state.get("mode"))
+    st.scc_given = "scc" in state
+    given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
+    for num in state.get("s", {}):
+        st.s[_sgpr(num)] = _hex(state["s"], num, 8, "0")
+        given.append(int(num))
+    for i in given:
+        st.s_given[i // 64] |= 1 << i % 64
+    for num, value in state.get("v", {}).items():
+        row = st.v[_vgpr(num)]
+        if not isinstance(value, str):
+            raise TypeError(f"v{num}: hex digits, 8 a lane, not {value!r}")
+        if len(value) % 8 or len(value) > 8 * wave:
+            raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)}")
+        for lane in range(len(value) // 8):
+            row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
+        st.v_given[_vgpr(num)] = (1 << len(value) // 8) - 1
+    return st
+
+
+def _fault(lib: C.CDLL, arch: str, wave: int, code: bytes, base: int, fault: nat.Fault) -> SimulatorFault:
+    """What to raise for a fault of code that lies at host address base."""
+    message = fault.message.decode(errors="replace")
+
+    def shown(pc: int) -> str:
+        out = C.create_string_buffer(160)
+        if 0 <= pc - base < len(code):
+            lib.tlsim_inst_text(arch.encode(), wave == 64, code[pc - base :], len(code) - (pc - base), out, 160)
+        return out.value.decode()
+
+    where = {nat.AT_ZERO: 0, 0: None}.get(fault.address, fault.address)
+    other = shown(fault.other_pc) if fault.other_pc else None
+    report = Report(
+        check=nat.check_name(fault.check),
+        message=message,
+        kernel="",
+        workgroup=(0, 0, 0),
+        wave=0,
+        lanes=tuple(i for i in range(64) if fault.lanes >> i & 1),
+        pc=fault.pc - base if fault.pc else 0,
+        text=shown(fault.pc),
+        address=where,
+        other_pc=fault.other_pc - base if fault.other_pc else None,
+        line=None,
+        other_text=other,
+        details=f"{nat.check_name(fault.check)}: {message}",
+    )
+    return SimulatorFault(message, [report])
+
+
+def _state_after(
+    st: nat.WaveState, state: dict[str, Any], wave: int, before_s: bytes, before_v: bytes, lds: bytes
+) -> dict[str, Any]:
+    """The result of a run that began with ``state`` and these scalar and vector registers."""
+    after_s, after_v = bytes(st.s), bytes(st.v)
+    out: dict[str, Any] = {
+        "wave": wave,
+        "exec": f"{st.exec:0{wave // 4}x}",
+        "vcc": f"{st.vcc:0{wave // 4}x}",
+        "scc": st.scc,
+        "m0": f"{st.m0:08x}",
+        "s": {},
+        "v": {},
+        "lds": lds.hex(),
+        "mode": _mode_after(st.mode, state.get("mode")),
+    }
+    scalars = {_sgpr(n) for n in state.get("s", {})}
+    for i in range(128):
+        if i in _NAMED and not (i == 107 and wave == 32 and i in scalars):
+            continue
+        if i in scalars or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
+            out["s"][str(i)] = f"{st.s[i]:08x}"
+    vectors = {_vgpr(n) for n in state.get("v", {})}
+    for i in range(512):
+        if i in vectors or before_v[256 * i : 256 * i + 256] != after_v[256 * i : 256 * i + 256]:
+            key = str(i) if i < 256 else f"a{i - 256}"
+            out["v"][key] = "".join(f"{st.v[i][lane]:08x}" for lane in range(wave))
+    return out
+
+
 def execute(
     arch: str,
     code: bytes,
@@ -103,33 +192,10 @@ def execute(
     code = bytes(code)
     if len(code) % 4:
         raise ValueError(f"code of {len(code)} bytes is no whole number of dwords")
-    st = nat.WaveState()
-    st.exec = _hex(state, "exec", 16, "f" * (wave // 4))
-    st.vcc = _hex(state, "vcc", wave // 4, "0")
-    st.scc = int(state.get("scc", 0))
-    if st.scc > 1:
-        raise ValueError(f"scc must be 0 or 1, not {state['scc']}")
-    st.m0 = _hex(state, "m0", 8, "0")
-    st.mode = _mode(state.get("mode"))
+    st = _wave_state(state, wave)
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
     st.checks = mask
-    st.scc_given = "scc" in state
-    given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
-    for num in state.get("s", {}):
-        st.s[_sgpr(num)] = _hex(state["s"], num, 8, "0")
-        given.append(int(num))
-    for i in given:
-        st.s_given[i // 64] |= 1 << i % 64
-    for num, value in state.get("v", {}).items():
-        row = st.v[_vgpr(num)]
-        if not isinstance(value, str):
-            raise TypeError(f"v{num}: hex digits, 8 a lane, not {value!r}")
-        if len(value) % 8 or len(value) > 8 * wave:
-            raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)}")
-        for lane in range(len(value) // 8):
-            row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
-        st.v_given[_vgpr(num)] = (1 << len(value) // 8) - 1
     lds = bytearray.fromhex(state.get("lds") or "")
     buf = (C.c_uint8 * max(len(lds), 1)).from_buffer_copy(bytes(lds) or b"\0")
     st.lds = C.cast(buf, C.POINTER(C.c_uint8))
@@ -138,57 +204,8 @@ def execute(
     fault = nat.Fault()
     text = C.create_string_buffer(code, max(len(code), 1))
     if not lib.tlsim_exec_bytes(arch.encode(), wave == 64, text, len(code), _MOST, C.byref(st), C.byref(fault)):
-        message = fault.message.decode(errors="replace")
-        base = C.addressof(text)
-
-        def shown(pc: int) -> str:
-            out = C.create_string_buffer(160)
-            if 0 <= pc - base < len(code):
-                lib.tlsim_inst_text(arch.encode(), wave == 64, code[pc - base :], len(code) - (pc - base), out, 160)
-            return out.value.decode()
-
-        where = {nat.AT_ZERO: 0, 0: None}.get(fault.address, fault.address)
-        other = shown(fault.other_pc) if fault.other_pc else None
-        report = Report(
-            check=nat.check_name(fault.check),
-            message=message,
-            kernel="",
-            workgroup=(0, 0, 0),
-            wave=0,
-            lanes=tuple(i for i in range(64) if fault.lanes >> i & 1),
-            pc=fault.pc - base if fault.pc else 0,
-            text=shown(fault.pc),
-            address=where,
-            other_pc=fault.other_pc - base if fault.other_pc else None,
-            line=None,
-            other_text=other,
-            details=f"{nat.check_name(fault.check)}: {message}",
-        )
-        raise SimulatorFault(message, [report])
-    after_s, after_v = bytes(st.s), bytes(st.v)
-    out: dict[str, Any] = {
-        "wave": wave,
-        "exec": f"{st.exec:0{wave // 4}x}",
-        "vcc": f"{st.vcc:0{wave // 4}x}",
-        "scc": st.scc,
-        "m0": f"{st.m0:08x}",
-        "s": {},
-        "v": {},
-        "lds": bytes(buf)[: len(lds)].hex(),
-        "mode": _mode_after(st.mode, state.get("mode")),
-    }
-    scalars = {_sgpr(n) for n in state.get("s", {})}
-    for i in range(128):
-        if i in _NAMED and not (i == 107 and wave == 32 and i in scalars):
-            continue
-        if i in scalars or before_s[4 * i : 4 * i + 4] != after_s[4 * i : 4 * i + 4]:
-            out["s"][str(i)] = f"{st.s[i]:08x}"
-    vectors = {_vgpr(n) for n in state.get("v", {})}
-    for i in range(512):
-        if i in vectors or before_v[256 * i : 256 * i + 256] != after_v[256 * i : 256 * i + 256]:
-            key = str(i) if i < 256 else f"a{i - 256}"
-            out["v"][key] = "".join(f"{st.v[i][lane]:08x}" for lane in range(wave))
-    return out
+        raise _fault(lib, arch, wave, code, C.addressof(text), fault)
+    return _state_after(st, state, wave, before_s, before_v, bytes(buf)[: len(lds)])
 
 
 def _check_mask(checks: str | Sequence[str]) -> int:
