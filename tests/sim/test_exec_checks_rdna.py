@@ -195,18 +195,18 @@ def test_forwarding_needs_one_way_there():
         v_nop
         v_nop
         s_mov_b32 s4, 3
-        s_mov_b64 exec, -1
+        s_mov_b64 exec, 0
         v_mov_b32 v1, 0
     again:
         v_add_f32 v5, v1, v3
         {0}v_mov_b32 v3, v5
         s_sub_i32 s4, s4, 1
         s_cmp_lg_i32 s4, 0
-        s_mov_b64 exec, -1
+        s_mov_b64 exec, 0
         {1}s_cbranch_scc1 again
         """
     for where, bad in (("", False), ("v_mov_b32 v1, 0\n", True)):
-        text = body.format("", where)
+        text = body.format(STORE, where)
         found = reports("gfx1100", text, ["hazard"], (BUF,), [np.zeros(64, np.int32)], wave=64)
         assert bool(found) == bad == bool(verified("gfx1100", text, {"hazard"}, wave=64))
 
