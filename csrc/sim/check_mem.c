@@ -90,7 +90,9 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
     q->counter = (uint8_t)__builtin_ctz(r->ext->counters);
     q->seq = c->n.issued[q->counter] + 1;
     q->n = 0;
-    q->outer = q->acquired = false;
+    q->scope = r->ext->scope;
+    q->outer = q->acquired = q->group = false;
+    c->group_open = w->g->nwaves > 1;
     q->pc = r->at;
     for (uint64_t m = lanes; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
@@ -160,6 +162,51 @@ try_open(SimWave *w)
         sim_race_open_release(w->g->info->race, &w->race);
 }
 
+/* ---- ordering within the workgroup: flags in global memory, of its scope or a wider one ---- */
+
+/* One address is another one for each workgroup here. */
+static uint64_t
+group_key(const SimWave *w, uint64_t addr)
+{
+    return addr + ((uint64_t)(w->race.workgroup + 1) << 47);
+}
+
+/* Nothing need be written back: the waves share their cache, or write through it. */
+static void
+release_group(SimWave *w, const VmLanes *v, uint64_t lanes)
+{
+    uint64_t key[LANES];
+    if (lacks_release(w) == SIM_NO_WAIT)
+        return;
+    for (uint64_t m = lanes; m; m &= m - 1)
+        key[__builtin_ctzll(m)] = group_key(w, v->va[__builtin_ctzll(m)]);
+    sim_race_release_lanes(w->g->info->race, &w->race, key, lanes);
+}
+
+/* What loads and atomics that are complete have seen; invalidated: the wave's cache was emptied, which is
+ * needed where the waves do not share one. */
+static void
+acquire_group(SimWave *w, bool invalidated)
+{
+    SimChk *c = w->chk;
+    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
+    if (w->race.seen && !invalidated)
+        return;
+    c->group_open = false;
+    for (uint32_t k = 0; k < n; k++) {
+        struct SimCoherent *q = &c->coherent[k];
+        if (q->group)
+            continue;
+        if (!cnt_done(&c->n, q->counter, q->seq)) {
+            c->group_open = true;
+            continue;
+        }
+        q->group = true;
+        for (uint32_t i = 0; i < q->n; i++)
+            sim_race_acquire(w->g->info->race, &w->race, group_key(w, q->addr[i]));
+    }
+}
+
 static bool
 global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
@@ -169,7 +216,9 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
-    bool may = st && co.maybe && n <= 8;
+    bool may = st && co.maybe && n <= 8, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
+    if (w->chk->group_open)
+        acquire_group(w, false);
     if (may)
         try_open(w);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
@@ -180,9 +229,11 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     sim_global_race(w, r, v->va, m, n, kind);
     if (device && (rmw || (st && !co.maybe)))
         try_release(w, r, v, m);
-    if (device && !st) {
+    if (group && (rmw || (st && !co.maybe)))
+        release_group(w, v, m);
+    if ((device || group) && !st) {
         note_coherent(w, r, v, m);
-        if (isa_store_hides_scope(w->code->arch)) {
+        if (device && isa_store_hides_scope(w->code->arch)) {
             w->chk->look = true;
             stores_before(w);
         }
@@ -200,7 +251,7 @@ acquire(SimWave *w, uint32_t scope, bool outer)
     uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
     for (uint32_t k = 0; k < n; k++) {
         struct SimCoherent *q = &c->coherent[k];
-        if (q->acquired || !cnt_done(&c->n, q->counter, q->seq))
+        if (q->acquired || q->scope < ISA_SCOPE_DEVICE || !cnt_done(&c->n, q->counter, q->seq))
             continue;
         q->outer |= outer;
         if (scope < ISA_SCOPE_DEVICE && !(scope && q->outer))
@@ -229,6 +280,8 @@ sim_vm_check_cache(SimWave *w, const SimRec *r)
         n->wb_seq = n->issued[store_counter(w->code->arch)] + 1;
     if (co.inv || co.inv_outer)
         acquire(w, co.inv, co.inv_outer);
+    if (co.inv >= ISA_SCOPE_GROUP && w->chk->group_open)
+        acquire_group(w, true);
     if (co.inv)
         sim_race_invalidate(&w->race);
 }
@@ -254,7 +307,7 @@ explain_chain(SimWave *w, const SimRaceHit *hit, char *text, size_t cap)
                *store = isa_counter_name(arch, (IsaCounter)store_counter(arch));
     for (uint32_t k = 1; k <= n; k++) {
         const struct SimCoherent *q = &c->coherent[(c->ncoherent - k) % TL_COUNT(c->coherent)];
-        for (uint32_t i = 0; i < q->n; i++) {
+        for (uint32_t i = 0; i < q->n && q->scope >= ISA_SCOPE_DEVICE; i++) {
             SimRaceSync why;
             bool any = sim_race_sync(race, q->addr[i], hit->workgroup, &why);
             bool hidden = sim_race_epoch_is(race, q->store[i], hit->workgroup) ||

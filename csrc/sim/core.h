@@ -381,12 +381,14 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     /* ordering with other workgroups */
     struct SimCoherent {
         uint32_t seq, n, pc;
-        uint8_t counter;
+        uint8_t counter, scope;         /* scope: IsaScope */
         bool outer, acquired;           /* outer: the first of two invalidations came (gfx11) */
+        bool group;                     /* what its workgroup released is acquired */
         uint32_t store[64], before[64]; /* the stores that it may have seen, where encodings do not tell */
         uint64_t addr[64];
     } coherent[4]; /* the last coherent loads and atomics */
     uint32_t ncoherent;
+    bool group_open;  /* one of them is not acquired within the workgroup */
     bool look;        /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
 } SimChk;

@@ -91,3 +91,83 @@ def test_far_workgroups_on_one_byte_and_on_two_halves():
         k.launch(4097, 1, [np.zeros(4096, np.uint8)])
     assert e.value.reports[0].check == "race" and e.value.reports[0].workgroup == (4096, 0, 0)
     assert "workgroup 0" in e.value.reports[0].message
+
+
+# wave 0 writes and raises a flag of workgroup scope, wave 1 of the same workgroup waits for it and reads
+WITHIN = """
+  s_load_dwordx4 s[4:7], s[0:1], 0x0
+  v_lshrrev_b32 v8, 6, v0
+  v_and_b32 v0, 63, v0
+  v_lshlrev_b32 v1, 2, v0
+  v_mov_b32 v9, 0
+  v_add_u32 v2, 5, v0
+  v_readfirstlane_b32 s3, v8
+  s_lshl_b32 s8, s2, 9
+  s_lshl_b32 s9, s2, 2
+  s_waitcnt lgkmcnt(0)
+  s_add_u32 s4, s4, s8
+  s_addc_u32 s5, s5, 0
+  s_add_u32 s6, s6, s9
+  s_addc_u32 s7, s7, 0
+  s_cmp_eq_u32 s3, 0
+  s_cbranch_scc0 consumer
+  global_store_dword v1, v2, s[4:5]
+  {release_wait}
+  v_mov_b32 v3, 1
+  s_mov_b64 exec, 1
+  {flag}
+  s_endpgm
+consumer:
+  s_sleep 1
+  {look}
+  s_waitcnt vmcnt(0)
+  v_readfirstlane_b32 s3, v4
+  s_cmp_eq_u32 s3, 0
+  s_cbranch_scc1 consumer
+  global_load_dword v5, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v5, v5, v5
+  global_store_dword v1, v5, s[4:5] offset:256
+"""
+FLAGS = [
+    ("global_store_dword v9, v3, s[6:7] sc0", "global_load_dword v4, v9, s[6:7] sc0"),
+    ("global_atomic_swap v9, v3, s[6:7]", "global_load_dword v4, v9, s[6:7] sc0"),
+    ("global_atomic_swap v9, v3, s[6:7]", "global_atomic_or v4, v9, v9, s[6:7] sc0"),
+]
+
+
+def within(flag: str, look: str, wait: str = "s_waitcnt vmcnt(0)", groups: int = 2):
+    dev = sim.Device(checks="all", threads=1)
+    body = WITHIN.format(release_wait=wait, flag=flag, look=look)
+    data, flags = np.zeros(128 * groups, np.uint32), np.zeros(groups, np.uint32)
+    dev.load(code_object(body, (BUF, BUF))).kernels["k"].launch(groups, 128, [data, flags])
+    return data.reshape(groups, 2, 64)
+
+
+@pytest.mark.parametrize("flag, look", FLAGS)
+def test_flags_within_a_workgroup(flag, look):
+    """Waves of a workgroup share their cache: a wait before the flag and one behind the look at it are enough."""
+    out = within(flag, look)
+    assert (out[:, 1] == 2 * (np.arange(64) + 5)).all()
+
+
+@pytest.mark.parametrize("flag, look", FLAGS)
+def test_flag_within_a_workgroup_without_its_wait(flag, look):
+    with pytest.raises(sim.SimulatorFault) as e:
+        within(flag, look, wait="s_nop 0")
+    assert {r.check for r in e.value.reports} == {"race"}
+
+
+def test_flags_of_workgroup_scope_do_not_reach_others():
+    """The same between workgroups: nothing is ordered."""
+    far = WITHIN.replace("v_readfirstlane_b32 s3, v8", "s_mov_b32 s3, s2").replace(
+        "s_lshl_b32 s8, s2, 9", "s_mov_b32 s8, 0"
+    )
+    far = far.replace("s_lshl_b32 s9, s2, 2", "s_mov_b32 s9, 0")
+    body = far.format(release_wait="s_waitcnt vmcnt(0)", flag=FLAGS[0][0], look=FLAGS[0][1])
+    dev = sim.Device(checks="all", threads=1)
+    with pytest.raises(sim.SimulatorFault) as e:
+        dev.load(code_object(body, (BUF, BUF))).kernels["k"].launch(
+            2, 64, [np.zeros(128, np.uint32), np.zeros(1, np.uint32)]
+        )
+    assert {r.check for r in e.value.reports} == {"race"}
