@@ -191,12 +191,13 @@ told(WaitState *s, uint32_t from)
             done(s, r);
 }
 
-/* A load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12). */
+/* A load of half a register keeps the other half when it arrives (gfx11, gfx12) or clears it: it reads
+ * nothing before. */
 static bool
-merges(IsaArch arch, const IsaInst *in, uint32_t k)
+merges(const IsaInst *in, uint32_t k)
 {
     uint32_t cl = isa_op_info(in->op)->classes;
-    return arch > ISA_GFX950 && k < in->ndst && (cl & ISA_C_LOAD) && !(cl & ISA_C_ATOMIC);
+    return k < in->ndst && (cl & ISA_C_LOAD) && !(cl & ISA_C_ATOMIC);
 }
 
 /* What is reported counts as back from then on: one missing wait is told once a block. */
@@ -213,7 +214,7 @@ check_operands(IsaWalk *w, WaitState *s, uint32_t i, uint32_t bits)
             const Pend *p = &s->reg[r];
             if (!p->after)
                 continue;
-            if ((!(o->flags & ISA_READ) || merges(w->c->arch, in, k)) && ordered_overwrite(p, bits))
+            if ((!(o->flags & ISA_READ) || merges(in, k)) && ordered_overwrite(p, bits))
                 continue;
             if (!isa_fault(w, ISA_FAULT_WAIT, i, p->from, r,
                            o->flags & ISA_READ ? "is read" : "is overwritten", "before the wait for", 0))

@@ -401,9 +401,9 @@ check_wait(SimWave *w, const SimRec *r, const SimExt *x)
 {
     uint32_t own = x->counters;
     bool ok = true;
-    /* a load of half a register keeps the other half when it arrives: it reads nothing before (gfx11, gfx12)
+    /* a load of half a register keeps the other half when it arrives, or clears it: it reads nothing before
      */
-    bool merges = x->rows && (x->use & CU_LOAD) && !(x->use & CU_ATOMIC);
+    bool merges = (x->use & CU_LOAD) && !(x->use & CU_ATOMIC);
     for (uint32_t i = 0; ok && i < x->nvread; i++)
         ok = check_rows(w, r, &x->vread[i], merges && x->vread[i].cls == 7, own);
     for (uint32_t i = 0; ok && i < x->nvwrite; i++)
