@@ -4,9 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include "runtime/runtime.h"
-#include "target/target.h"
 
 enum { PROPERTIES_SIZE = 1472, PROPERTIES_CUS = 388, PROPERTIES_ARCH = 1160 }; /* hipDeviceProp_tR0600 */
 
@@ -92,25 +90,6 @@ bind(TlHip *h, char *err, size_t err_size)
     return true;
 }
 
-/* The simulator's own reasons are on stderr. */
-static void
-no_simulated_device(char *err, size_t err_size)
-{
-    const char *var = "TILELANG_SIM_DEVICES", *value = getenv(var);
-    if (!value || !*value)
-        value = getenv(var = "TILELANG_SIM_ARCH");
-    char chip[32] = "";
-    if (value)
-        snprintf(chip, sizeof chip, "%.*s", (int)strcspn(value, ", :"), value);
-    if (value && *value && !tl_target_by_name(chip))
-        snprintf(err, err_size, "the simulator has no device: %s=%s names no chip that it knows (%s)", var,
-                 value, tl_target_names());
-    else
-        snprintf(err, err_size,
-                 "the simulator has no device (a variable TILELANG_SIM_* that it cannot read: "
-                 "it says which on stderr)");
-}
-
 static bool
 ask_devices(TlHip *h, char *err, size_t err_size)
 {
@@ -121,8 +100,10 @@ ask_devices(TlHip *h, char *err, size_t err_size)
     int code = h->hipInit(0);
     if (code == 0)
         code = h->hipGetDeviceCount(&h->ndevices);
-    if ((code == TL_HIP_NO_DEVICE || (code == 0 && h->ndevices <= 0)) && h->tlsim_register) {
-        no_simulated_device(err, err_size);
+    if ((code == TL_HIP_NO_DEVICE || (code == 0 && h->ndevices <= 0)) && h->tlsim_no_device) {
+        char why[400];
+        h->tlsim_no_device(why, sizeof why);
+        snprintf(err, err_size, "the simulator has no device: %s", why);
         return false;
     }
     if (code == TL_HIP_NO_DEVICE || (code == 0 && h->ndevices <= 0)) {

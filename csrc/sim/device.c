@@ -56,7 +56,9 @@ fill_queue(uint64_t q)
 void
 sim_unknown_arch(const char *name, char *why, size_t n)
 {
-    size_t at = (size_t)TL_MAX(snprintf(why, n, "unknown architecture '%s'; there are:", name), 0);
+    int head = name ? snprintf(why, n, "unknown architecture '%s'; there are:", name)
+                    : snprintf(why, n, "no chip is named; there are:");
+    size_t at = (size_t)TL_MAX(head, 0);
     for (int a = 0; a < ISA_ARCH_COUNT && at < n; a++)
         at += (size_t)TL_MAX(snprintf(why + at, n - at, "%s %s", a ? "," : "", isa_arch_name((IsaArch)a)), 0);
 }

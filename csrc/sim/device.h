@@ -76,7 +76,7 @@ typedef struct SimDeviceOptions {
 } SimDeviceOptions;
 
 /* "unknown architecture 'x'; there are: gfx90a, ..." */
-void sim_unknown_arch(const char *name, char *why, size_t n);
+void sim_unknown_arch(const char *name, char *why, size_t n); /* name: NULL = none is named */
 
 /* A variable of the environment: false, and *why says so, when it is no number in the range; *value stays as
  * it is when it is not set. */

@@ -20,6 +20,7 @@ static struct {
     pthread_mutex_t lock;
     HipDevice dev[SIM_MAX_DEVICES];
     int ndev;
+    char why[400];          /* there is none */
     const Handle **handles; /* open addressing */
     uint32_t nhandles, cap;
     pthread_rwlock_t modules; /* held by who launches a function; to unload a module */
@@ -152,7 +153,7 @@ sim_hip_untrack(const SimDevice *d)
 /* ---- devices ---- */
 
 static bool
-parse_checks(const char *s, uint32_t *mask)
+parse_checks(const char *s, uint32_t *mask, char *why, size_t why_size)
 {
     char buf[256], *save, *tok;
     if (!s || !*s)
@@ -175,7 +176,7 @@ parse_checks(const char *s, uint32_t *mask)
                (strcmp(tok, sim_check_name((SimCheck)i)) || !(sim_checks_available() >> i & 1)))
             i++;
         if (i == SIM_CHECK_COUNT) {
-            fprintf(stderr, "tilelang simulator: TILELANG_SIM_CHECK: there is no check '%s'\n", tok);
+            snprintf(why, why_size, "TILELANG_SIM_CHECK: there is no check '%s'", tok);
             return false;
         }
         *mask |= 1u << i;
@@ -210,35 +211,46 @@ add_device(const char *name, SimDeviceOptions *o, char *why, size_t why_size)
     return true;
 }
 
+/* Why there is no device: to stderr, and kept. setting: the variable and what it holds, "" where the reason
+ * names it. */
+static void
+no_device(const char *variable, const char *value, const char *why)
+{
+    if (*variable) {
+        fprintf(stderr, "tilelang simulator: %s: %s\n", variable, why);
+        snprintf(state.why, sizeof state.why, "%s=%.60s: %s", variable, value, why);
+    } else {
+        fprintf(stderr, "tilelang simulator: %s\n", why);
+        snprintf(state.why, sizeof state.why, "%s", why);
+    }
+}
+
 /* All devices that are asked for, or none. */
 static void
 start_devices(void)
 {
     const char *list = getenv("TILELANG_SIM_DEVICES");
-    const char *from = list && *list ? "DEVICES" : "ARCH";
+    const char *from = list && *list ? "TILELANG_SIM_DEVICES" : "TILELANG_SIM_ARCH";
     if (!list || !*list)
         list = getenv("TILELANG_SIM_ARCH");
     uint64_t cus = 0;
     char buf[512], why[256] = "", *save;
     SimDeviceOptions o = {.allow_foreign = true};
     state.ndev = 0; /* the child of a fork in the middle of this starts over */
-    if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why)) {
-        fprintf(stderr, "tilelang simulator: %s\n", why);
+    if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why) ||
+        !parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks, why, sizeof why)) {
+        no_device("", "", why);
         return;
     }
     o.cus = (uint32_t)cus;
-    if (!parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks))
-        return;
     snprintf(buf, sizeof buf, "%s", list && *list ? list : "gfx942");
     bool ok = true;
     for (char *tok = strtok_r(buf, ", ", &save); tok && ok; tok = strtok_r(NULL, ", ", &save))
         ok = add_device(tok, &o, why, sizeof why);
     if (ok && !state.ndev)
-        snprintf(why, sizeof why, "no chip is named in '%.40s'", list);
-    if (!strncmp(why, "TILELANG_", 9)) /* another variable */
-        fprintf(stderr, "tilelang simulator: %s\n", why);
-    else if (*why)
-        fprintf(stderr, "tilelang simulator: TILELANG_SIM_%s: %s\n", from, why);
+        sim_unknown_arch(NULL, why, sizeof why);
+    if (*why)
+        no_device(strncmp(why, "TILELANG_", 9) ? from : "" /* another variable */, list ? list : "", why);
     while (!ok && state.ndev) {
         HipDevice *d = &state.dev[--state.ndev];
         pthread_mutex_destroy(&d->lock);
@@ -265,6 +277,16 @@ tell_counters(void)
                 state.dev[i].sim->chip->gfx, i, state.dev[i].sim->launches, state.dev[i].sim->instructions);
     if (f)
         fclose(f);
+}
+
+TL_API size_t tlsim_no_device(char *buf, size_t cap); /* why there is no device; returns the whole length */
+size_t
+tlsim_no_device(char *buf, size_t cap)
+{
+    sim_hip_device_count();
+    if (cap)
+        snprintf(buf, cap, "%s", state.why);
+    return strlen(state.why);
 }
 
 int
