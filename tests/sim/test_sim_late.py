@@ -184,15 +184,11 @@ def test_an_operand_may_be_overwritten_after_issue():
     assert out["lds"][:8] == "63000000"
 
 
-def test_wrong_names_and_traces_are_refused():
+def test_wrong_names_are_refused():
     with pytest.raises(ValueError, match="delivery"):
         sim.Device("gfx942", delivery="soon")
     with pytest.raises(ValueError, match="seed"):
         sim.Device("gfx942", delivery="late", seed=-1)
-    dev = sim.Device("gfx942", delivery="late")
-    kern = dev.load(simlib.code_object("s_nop 0")).kernels["k"]
-    with pytest.raises(NotImplementedError, match="trace"):
-        kern.launch((1,), (64,), trace=[0])
 
 
 def test_environment(monkeypatch):
