@@ -113,7 +113,7 @@ sanitize-test: sanitize
 # `make hosts-test` has brought them.
 TSAN_TESTS ?= $(addprefix tests/sim/test_sim_,threads.py sync.py sync_programs.py services.py hip_c.py)
 tsan-test: $(VENV)/.stamp-pip
-	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only sim
+	@TILELANG_SANITIZE=thread $(PY) setup.py -q build_ninja --only core,sim
 	@$(if $(wildcard $(HOSTS)/.stamp),TILELANG_HOSTS=1) tools/tsan.sh $(if $(wildcard $(HOSTS)/.stamp),$(HOSTS)/bin/python,$(PY)) -m pytest -q -n 2 -p no:cacheprovider -p no:faulthandler -k 'not each_wait' $(PYTEST_ARGS) $(TSAN_TESTS)
 
 clean:
