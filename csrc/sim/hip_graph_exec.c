@@ -167,7 +167,7 @@ sim_hip_run_fill(const HipMemset *f)
     if (!f->width)
         return sim_hip_check(NULL);
     for (size_t y = 0; y < f->height && e == hipSuccess; y++) {
-        char *row = (char *)f->dst + y * f->pitch;
+        char *row = (char *)((uintptr_t)f->dst + y * f->pitch); /* of any pitch: checked where it is used */
         e = sim_hip_fill(row, f->value, f->element, f->width);
     }
     return e;
@@ -181,8 +181,9 @@ sim_hip_run_copy(const HipCopy *c)
         return sim_hip_check(NULL);
     for (size_t z = 0; z < c->depth && e == hipSuccess; z++)
         for (size_t y = 0; y < c->height && e == hipSuccess; y++)
-            e = sim_hip_copy(c->dst + z * c->dst_slice + y * c->dst_pitch,
-                             c->src + z * c->src_slice + y * c->src_pitch, c->width, c->kind);
+            e = sim_hip_copy((void *)((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch),
+                             (const void *)((uintptr_t)c->src + z * c->src_slice + y * c->src_pitch),
+                             c->width, c->kind);
     return e;
 }
 
