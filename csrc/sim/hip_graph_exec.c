@@ -160,6 +160,18 @@ hipGraphExecDestroy(void *exec)
 
 /* ---- running ---- */
 
+/* Where row y of slice z is behind the base; false: at no address. */
+static bool
+row_offset(const void *base, size_t z, size_t slice, size_t y, size_t pitch, size_t *offset)
+{
+    size_t slices, rows;
+    if (__builtin_mul_overflow(z, slice, &slices) || __builtin_mul_overflow(y, pitch, &rows) ||
+        __builtin_add_overflow(slices, rows, offset))
+        return false;
+    size_t most = PTRDIFF_MAX, low = (size_t)(uintptr_t)base;
+    return !*offset || (low <= most && *offset <= most - low);
+}
+
 hipError_t
 sim_hip_run_fill(const HipMemset *f)
 {
@@ -167,7 +179,10 @@ sim_hip_run_fill(const HipMemset *f)
     if (!f->width)
         return sim_hip_check(NULL);
     for (size_t y = 0; y < f->height && e == hipSuccess; y++) {
-        char *row = (char *)((uintptr_t)f->dst + y * f->pitch); /* of any pitch: checked where it is used */
+        size_t at;
+        if (!row_offset(f->dst, 0, 0, y, f->pitch, &at))
+            return hipErrorInvalidValue;
+        char *row = (char *)f->dst + at;
         e = sim_hip_fill(row, f->value, f->element, f->width);
     }
     return e;
@@ -180,10 +195,13 @@ sim_hip_run_copy(const HipCopy *c)
     if (!c->width || !c->height)
         return sim_hip_check(NULL);
     for (size_t z = 0; z < c->depth && e == hipSuccess; z++)
-        for (size_t y = 0; y < c->height && e == hipSuccess; y++)
-            e = sim_hip_copy((void *)((uintptr_t)c->dst + z * c->dst_slice + y * c->dst_pitch),
-                             (const void *)((uintptr_t)c->src + z * c->src_slice + y * c->src_pitch),
-                             c->width, c->kind);
+        for (size_t y = 0; y < c->height && e == hipSuccess; y++) {
+            size_t to, from;
+            if (!row_offset(c->dst, z, c->dst_slice, y, c->dst_pitch, &to) ||
+                !row_offset(c->src, z, c->src_slice, y, c->src_pitch, &from))
+                return hipErrorInvalidValue;
+            e = sim_hip_copy(c->dst + to, c->src + from, c->width, c->kind);
+        }
     return e;
 }
 
