@@ -144,7 +144,7 @@ sim_chk_prepare(SimBuild *b)
     IsaCoherence co = isa_coherence(b->code->arch, in);
     x->scope = co.scope;
     bool load = (x->use & (CU_LOAD | CU_ATOMIC)) == CU_LOAD || !strncmp(b->name, "s_load_", 7);
-    x->maybe = co.maybe || (load && sim_chk_is_guess(b));
+    x->maybe = co.maybe ? MAYBE_YES : load ? MAYBE_ASK : MAYBE_NO;
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;

@@ -39,14 +39,41 @@ store_counter(IsaArch arch)
     return arch <= ISA_GFX950 ? ISA_CNT_VM : ISA_CNT_VS;
 }
 
+/* What a vector or matrix instruction of gfx9 wrote at state `now`, for those that must keep their distance.
+ */
+void sim_chk_note_rows(SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g, uint32_t now);
+static inline void
+note_vector_writes(SimChk *c, const SimRec *r, const SimExt *x, uint32_t now)
+{
+    for (uint32_t i = 0; i < x->nvwrite; i++) {
+        const SimRange *g = &x->vwrite[i];
+        if (UNLIKELY(g->n != 1 || x->haz != HZ_VALU)) {
+            sim_chk_note_rows(c, r, x, g, now);
+            continue;
+        }
+        uint32_t row = g->start; /* nothing but its time and class is ever asked for */
+        c->vtime[row] = now;
+        c->vprod[row] = HZ_VALU;
+        c->wpc[row] = r->at;
+        c->dlen[row] = 0;
+        if (UNLIKELY(c->vflag[row] & VF_PROD))
+            c->vflag[row] &= (uint8_t)~VF_PROD;
+    }
+    for (uint32_t i = 0; i < x->nswrite; i++)
+        for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
+            c->stime[s] = now;
+            c->swpc[s] = r->at;
+            if (!(c->sflag[s] & VF_PROD))
+                c->sflag[s] |= VF_PROD;
+        }
+}
+
 static inline void
 set_vp(SimChk *c, uint32_t row, uint64_t p)
 {
     c->vp[row] = p;
     c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
 }
-/* Is the load that a record is made for the first guess of a compare-and-swap loop (check_guess.c)? */
-bool sim_chk_is_guess(const SimBuild *b);
 /* Lanes of a poisoned row of which the upper half alone is undefined. */
 static inline uint64_t
 high_only(const SimChk *c, uint32_t row)

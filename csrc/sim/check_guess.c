@@ -61,17 +61,16 @@ same_base(const IsaInst *load, const IsaInst *swap)
     return false;
 }
 
-/* Is the load of b the guess of a loop that follows? Code without optimization has the address in other
- * registers there; then nothing of the kind may come in between. */
-bool
-sim_chk_is_guess(const SimBuild *b)
+/* Is the load the guess of a loop that follows? Code without optimization has the address in other registers
+ * there; then nothing of the kind may come in between. */
+static bool
+is_guess(const SimCode *c, const SimRec *r)
 {
-    const IsaInst *in = b->in;
-    const SimCode *c = b->code;
+    const IsaInst *in = &r->ext->in;
     uint32_t regs = in->ndst ? in->opnd[0].nregs : 0;
-    uint64_t at = (uint64_t)b->index * 4 + in->size;
+    uint64_t at = (uint64_t)r->at * 4 + in->size;
     bool others = false, scalar = in->enc == ISA_SMEM;
-    if ((regs != 1 && regs != 2) || in->lds || !strncmp(b->name, "scratch_", 8))
+    if ((regs != 1 && regs != 2) || in->lds || !strncmp(isa_op_info(in->op)->name, "scratch_", 8))
         return false;
     for (uint32_t k = 0; k < AHEAD && at < c->size; k++) {
         const char *why;
@@ -94,4 +93,16 @@ sim_chk_is_guess(const SimBuild *b)
         others = true;
     }
     return false;
+}
+
+/* Threads that ask at once find the same. */
+bool
+sim_chk_maybe(const SimWave *w, const SimRec *r)
+{
+    uint8_t m = __atomic_load_n(&r->ext->maybe, __ATOMIC_RELAXED);
+    if (m == MAYBE_ASK) {
+        m = is_guess(w->code, r) ? MAYBE_YES : MAYBE_NO;
+        __atomic_store_n(&r->ext->maybe, m, __ATOMIC_RELAXED);
+    }
+    return m == MAYBE_YES;
 }

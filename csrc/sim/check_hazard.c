@@ -474,20 +474,10 @@ fill16(uint16_t *p, uint32_t n, uint16_t v)
         p[i] = v;
 }
 
-/* A vector or matrix instruction writes rows. */
-static void
-note_write(SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g, uint32_t now)
+void
+sim_chk_note_rows(SimChk *c, const SimRec *r, const SimExt *x, const SimRange *g, uint32_t now)
 {
     uint32_t s = g->start, n = g->n;
-    if (LIKELY(n == 1 && x->haz == HZ_VALU)) { /* nothing but its time and class is ever asked for */
-        c->vtime[s] = now;
-        c->vprod[s] = HZ_VALU;
-        c->wpc[s] = r->at;
-        c->dlen[s] = 0;
-        if (UNLIKELY(c->vflag[s] & VF_PROD))
-            c->vflag[s] &= (uint8_t)~VF_PROD;
-        return;
-    }
     fill32(c->vtime + s, n, now);
     memset(c->vprod + s, x->haz, n);
     fill32(c->wpc + s, n, r->at);
@@ -506,15 +496,7 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
     SimChk *c = w->chk;
     uint32_t pc = r->at, now = c->now;
     if (x->kind == CK_VALU || x->kind == CK_MFMA) {
-        for (uint32_t i = 0; i < x->nvwrite; i++)
-            note_write(c, r, x, &x->vwrite[i], now);
-        for (uint32_t i = 0; i < x->nswrite; i++)
-            for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n; s++) {
-                c->stime[s] = now;
-                c->swpc[s] = pc;
-                if (!(c->sflag[s] & VF_PROD))
-                    c->sflag[s] |= VF_PROD;
-            }
+        note_vector_writes(c, r, x, now);
         if (x->writes_exec) {
             c->exec_valu_time = now;
             c->exec_pc = pc;

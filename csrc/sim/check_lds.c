@@ -276,7 +276,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
-    if (!write && r->ext->maybe && atomics_alone(w, addr, exec, bytes))
+    if (!write && sim_chk_maybe(w, r) && atomics_alone(w, addr, exec, bytes))
         return true; /* the compare-and-swap that follows is looked at */
     const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
     return mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi);

@@ -212,10 +212,10 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
     uint64_t m = v->ok & ~v->lds & ~v->priv;
     const SimExt *x = r->ext;
-    IsaCoherence co = {.scope = x->scope, .maybe = x->maybe};
-    bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
+    IsaCoherence co = {.scope = x->scope, .maybe = sim_chk_maybe(w, r)};
+    bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
     bool may = st && co.maybe && n <= 8, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
     if (w->chk->group_open)
         acquire_group(w, false);

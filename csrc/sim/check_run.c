@@ -24,8 +24,7 @@ sim_chk_quick_prepare(SimBuild *b)
     SimQuick q = {.n = 0};
     x->quick = q;
     if (x->kind != CK_VALU || !x->haz_plain || x->counters || x->use || x->relidx || x->reads_scc ||
-        x->writes_scc || x->writes_exec || x->writes_m0 || (b->cls & MODE_IDX) || x->nvwrite > 1 ||
-        x->nswrite > 1)
+        x->writes_scc || x->writes_exec || x->writes_m0 || (b->cls & MODE_IDX))
         return;
     if (!quick_add(&q, x->vread, x->nvread, 0) || !quick_add(&q, x->vwrite, x->nvwrite, 0) ||
         !quick_add(&q, x->sread, x->nsread, QUICK_SCALAR) ||
@@ -33,14 +32,6 @@ sim_chk_quick_prepare(SimBuild *b)
         return;
     for (uint32_t i = q.n; i < QUICK_FLAGS; i++)
         q.flag[i] = QUICK_SCALAR - 1;
-    if (x->nvwrite) {
-        q.row = x->vwrite[0].start;
-        q.rows = x->vwrite[0].n;
-    }
-    if (x->nswrite) {
-        q.scalar = x->swrite[0].start;
-        q.scalars = x->swrite[0].n;
-    }
     x->quick = q;
 }
 
@@ -80,32 +71,6 @@ quick_before(SimChk *c, const SimQuick *q)
     return LIKELY(!f) || (f == VF_PROD && quick_owed(c, q));
 }
 
-/* As sim_chk_hazard_after. */
-static inline void
-quick_after(SimChk *c, const SimRec *r, const SimExt *x, const SimQuick *q)
-{
-    uint32_t now = c->now++;
-    bool plain = x->haz == HZ_VALU;
-    for (uint32_t k = 0; k < q->rows; k++) {
-        uint32_t row = q->row + k;
-        c->vtime[row] = now;
-        c->vprod[row] = x->haz;
-        c->wpc[row] = r->at;
-        c->dlen[row] = 0;
-        if (UNLIKELY(!plain)) {
-            c->vpass[row] = 0;
-            c->vop[row] = r->op;
-            c->flag[row] |= VF_PROD;
-        }
-    }
-    for (uint32_t k = 0; k < q->scalars; k++) {
-        uint32_t s = q->scalar + k;
-        c->stime[s] = now;
-        c->swpc[s] = r->at;
-        c->sflag[s] |= VF_PROD;
-    }
-}
-
 uint64_t
 sim_run_checked(SimWave *w, uint64_t budget)
 {
@@ -117,7 +82,7 @@ sim_run_checked(SimWave *w, uint64_t budget)
         if (LIKELY(x && x->quick.n) && quick_before(c, &x->quick)) {
             next = r->body(w, r);
             if (hazards)
-                quick_after(c, r, x, &x->quick);
+                note_vector_writes(c, r, x, c->now++); /* all of sim_chk_hazard_after */
         } else {
             if (UNLIKELY(!sim_chk_before(w, r)))
                 break;

@@ -101,13 +101,18 @@ typedef enum HazClass { /* producer and consumer classes of the wait-state table
                         HZ_SALU
 } HazClass;
 
+typedef enum SimMaybe {
+    MAYBE_NO,
+    MAYBE_YES,
+    MAYBE_ASK /* of a load: sim_chk_maybe looks at what follows */
+} SimMaybe;
+
 /* A VALU instruction that nothing but the flags of its registers can keep from running unchecked (gfx9). */
 enum { QUICK_FLAGS = 6, QUICK_SCALAR = ROWS + 64 };
 typedef struct SimQuick {
     uint16_t flag[QUICK_FLAGS]; /* of SimChk.flag: all registers that it touches; the rest names one that
                                    stays 0 */
-    uint16_t row, scalar;       /* what it writes */
-    uint8_t n, rows, scalars;   /* n: 0 = not such an instruction */
+    uint8_t n;                  /* 0: not such an instruction */
 } SimQuick;
 
 typedef struct SimExt { /* cold part of a record: the decoded instruction and what checks want to know */
@@ -125,7 +130,8 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t reads_scc, writes_scc, lanesel;
     uint8_t addr_cls;             /* class of the vread entry that is an address, 255: none */
     uint8_t mem_bytes, smem_data; /* smem_data: the destination is data of a scalar store */
-    uint8_t scope, maybe;         /* isa/coherence.h; maybe also: a load that stands for an atomic one */
+    uint8_t scope;                /* isa/coherence.h */
+    uint8_t maybe; /* SimMaybe: a store that may be atomic, a load that stands for an atomic one */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     IsaRdnaKind rk;               /* mask: the scalar itself */
     SimQuick quick;
@@ -687,6 +693,8 @@ void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct
  * --------------------------------------------------------------------------------------------------- */
 
 void sim_chk_prepare(SimBuild *b); /* ranges and classes of ext */
+bool sim_chk_maybe(const SimWave *w,
+                   const SimRec *r); /* SimExt.maybe, worked out when it is first asked for */
 void sim_chk_reset(SimWave *w);
 /* After sim_chk_reset: what the caller of sim_exec_bytes gave is defined. */
 void sim_chk_given(SimWave *w, const SimWaveState *state);

@@ -51,7 +51,7 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
         for (uint32_t k = 0; k < count; k++)
             lanes[k] = addr + each * k;
         sim_global_race(w, r, lanes, (UINT64_C(1) << count) - 1, each,
-                        r->ext->maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ);
+                        sim_chk_maybe(w, r) ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ);
     }
     if (UNLIKELY(w->trace != NULL))
         sim_trace_scalar(w, addr, n);
