@@ -586,12 +586,17 @@ def test_output_modifiers(arch):
         assert got[4] == (0 if denorm == 0 else 1)
 
 
+def pairs_of_halves(seed, wave):
+    """Three registers of two small whole halves: as halves, their bits (lane, half), and the registers."""
+    rng = np.random.default_rng(seed)
+    h = [rng.integers(-9, 10, (wave, 2)).astype(np.float16) for _ in range(3)]
+    bits = [x.view(np.uint16).astype(np.uint32) for x in h]
+    return h, bits, [x[:, 0] | x[:, 1] << np.uint32(16) for x in bits]
+
+
 @pytest.mark.parametrize(("arch", "wave"), BOTH)
 def test_packed_fmac(arch, wave):
-    rng = np.random.default_rng(53)
-    h = [rng.integers(-9, 10, (wave, 2)).astype(np.float16) for _ in range(3)]
-    v = [x.view(np.uint16).astype(np.uint32) for x in h]
-    old, a, b = (x[:, 0] | x[:, 1] << np.uint32(16) for x in v)
+    h, _, (old, a, b) = pairs_of_halves(53, wave)
     code = assemble(arch, wave, ["v_pk_fmac_f16 v4, v8, v9"])[0]
     got = at(run(arch, wave, code, {4: old, 8: a, 9: b}), 4)
     for lane in range(wave):
@@ -602,10 +607,7 @@ def test_packed_fmac(arch, wave):
 @pytest.mark.parametrize(("arch", "wave"), BOTH)
 def test_fmac_halves(arch, wave):
     """The half that v_fmac_f16 writes is the half that it adds to, in every encoding."""
-    rng = np.random.default_rng(59)
-    h = [rng.integers(-9, 10, (wave, 2)).astype(np.float16) for _ in range(3)]
-    words = [x.view(np.uint16).astype(np.uint32) for x in h]
-    old, a, b = (x[:, 0] | x[:, 1] << np.uint32(16) for x in words)
+    h, words, (old, a, b) = pairs_of_halves(59, wave)
     move = " quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf"
     jobs = []
     for d, x, y in itertools.product((0, 1), repeat=3):
