@@ -76,6 +76,10 @@ typedef struct SimMemPort {
 
 bool sim_port_open(SimMemPort *p, SimMem *m, bool foreign); /* false: out of memory */
 void sim_port_close(SimMemPort *p);
+/* Do the n bytes at addr lie in the pages of one allocation of this device, some of them behind its end? The
+ * chip checks addresses by pages: reading or writing there does no harm, and library code does it. Without
+ * checks neither does ours; "bounds" knows the exact end. */
+bool sim_mem_in_tail(const SimMemPort *p, uint64_t addr, uint32_t n);
 const SimExtent *sim_mem_find_slow(SimMemPort *p, uint64_t addr, uint32_t n);
 
 /* The extent whose hull holds all of [addr, addr + n), n >= 1, or NULL. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "sim/mem_int.h"
-#include "sim/mem_tail.h"
 
 struct SimPeers { /* what a port sees of other devices */
     SimMemSnapshot *snap[SIM_MEM_PEERS];

@@ -1,7 +1,6 @@
 /* smem.c - scalar memory: loads, buffer loads, clocks; cache operations and prefetches, which have no effect.
  */
 #include "sim/core.h"
-#include "sim/mem_tail.h"
 #include "sim/trace.h"
 
 #define BODY(name) static const SimRec *f_##name(SimWave *w, const SimRec *r)

@@ -5,7 +5,6 @@
  * needs no tests. The hull of all lanes is looked up once; only when that fails lanes are looked up one by
  * one.
  */
-#include "sim/mem_tail.h"
 #include "sim/vmem.h"
 #include "sim/trace.h"
 #include "sim/valu.h"
