@@ -20,6 +20,11 @@ void sim_chk_hazard_prepare(SimBuild *b);
 bool sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags);
 void sim_chk_rdna_after(SimWave *w, const SimRec *r);
 void sim_chk_rdna_prepare(SimBuild *b);
+/* A vector instruction that owes and asks nothing but by flags of its registers, and what is left to note of
+ * one (all of sim_chk_rdna_after) when none of them is set beside RDNA_READS. */
+bool sim_chk_rdna_plain(const SimExt *x);
+void sim_chk_rdna_quick(SimWave *w, const SimRec *r);
+enum { RDNA_READS = 8 | 32 }; /* of sflag: read by vector instructions */
 /* Is it one for the short way of check_run.c? */
 void sim_chk_quick_prepare(SimBuild *b);
 /* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */

@@ -5,6 +5,7 @@
 #include "sim/check.h"
 
 enum { SF_READ_PAIR = 8, SF_READ = 32, SF_SALU = 64, SF_VALU = 128 }; /* of sflag, beside VF_* */
+_Static_assert(RDNA_READS == (SF_READ | SF_READ_PAIR), "the short way lets these pass");
 
 void
 sim_chk_rdna_prepare(SimBuild *b)
@@ -207,6 +208,48 @@ mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
         }
 }
 
+static void
+mark_scalars(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    bool masks =
+        x->rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
+    if (masks && x->nswrite)
+        mark_scalar_writes(c, x, r->at);
+    if (x->nsread || x->rk.smem)
+        mark_scalar_reads(w, r);
+    if (!masks && x->nswrite)
+        mark_scalar_writes(c, x, r->at);
+}
+
+bool
+sim_chk_rdna_plain(const SimExt *x)
+{
+    const IsaRdnaKind *k = &x->rk;
+    return x->rows && k->valu && !k->nop && !k->trans && !k->wmma && !k->cmpx && !k->permlane &&
+           !(x->rows >> ISA_RH_FORWARD & 1);
+}
+
+void
+sim_chk_rdna_quick(SimWave *w, const SimRec *r)
+{
+    SimChk *c = w->chk;
+    const SimExt *x = r->ext;
+    c->now++;
+    c->cmpx = false;
+    for (uint32_t i = 0; i < x->nvwrite; i++)
+        for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
+            c->vpass[row] = x->vwrite[i].half ? x->vwrite[i].half : 3;
+            c->vprod[row] = x->haz;
+            c->vtime[row] = c->now;
+            c->ctime[row] = c->ntrans;
+            c->wpc[row] = r->at;
+        }
+    if (x->nsread || x->nswrite)
+        mark_scalars(w, r);
+}
+
 void
 sim_chk_rdna_after(SimWave *w, const SimRec *r)
 {
@@ -249,14 +292,7 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
             c->wpc[row] = r->at;
         }
     }
-    bool masks =
-        x->rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
-    if (masks && x->nswrite)
-        mark_scalar_writes(c, x, r->at);
-    if (x->nsread || k->smem)
-        mark_scalar_reads(w, r);
-    if (!masks && x->nswrite)
-        mark_scalar_writes(c, x, r->at);
+    mark_scalars(w, r);
     if (k->salu && x->writes_exec)
         c->exec_salu = c->now;
 }

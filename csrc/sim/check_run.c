@@ -1,6 +1,6 @@
-/* check_run.c - the checked variant's loop, and its short way: a plain VALU instruction of gfx9 whose
- * registers carry no flag (undefined, on its way, owed a wait state) needs none of what sim_chk_before and
- * sim_chk_after ask. What it leaves behind is the same.
+/* check_run.c - the checked variant's loop, and its short way: a plain VALU instruction whose registers carry
+ * no flag (undefined, on its way, owed a wait state) needs none of what sim_chk_before and sim_chk_after ask.
+ * What it leaves behind is the same.
  */
 #include "sim/check.h"
 
@@ -23,8 +23,8 @@ sim_chk_quick_prepare(SimBuild *b)
     SimExt *x = b->x;
     SimQuick q = {.n = 0};
     x->quick = q;
-    if (x->kind != CK_VALU || !x->haz_plain || x->counters || x->use || x->relidx || x->reads_scc ||
-        x->writes_scc || x->writes_exec || x->writes_m0 || (b->cls & MODE_IDX))
+    if (x->kind != CK_VALU || !(x->haz_plain || sim_chk_rdna_plain(x)) || x->counters || x->use ||
+        x->relidx || x->reads_scc || x->writes_scc || x->writes_exec || x->writes_m0 || (b->cls & MODE_IDX))
         return;
     if (!quick_add(&q, x->vread, x->nvread, 0) || !quick_add(&q, x->vwrite, x->nvwrite, 0) ||
         !quick_add(&q, x->sread, x->nsread, QUICK_SCALAR) ||
@@ -71,9 +71,45 @@ quick_before(SimChk *c, const SimQuick *q)
     return LIKELY(!f) || (f == VF_PROD && quick_owed(c, q));
 }
 
+static inline bool
+quick_before_rdna(const SimChk *c, const SimQuick *q)
+{
+    uint32_t f = 0;
+    for (uint32_t i = 0; i < QUICK_FLAGS; i++)
+        f |= c->flag[q->flag[i]];
+    return LIKELY(!(f & ~(uint32_t)RDNA_READS));
+}
+
+/* gfx11, gfx12 */
+static uint64_t
+run_checked_rdna(SimWave *w, uint64_t budget)
+{
+    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
+    SimChk *c = w->chk;
+    bool hazards = checking(w, SIM_CHECK_HAZARD);
+    SIM_RUN_LOOP({
+        const SimExt *x = r->ext;
+        if (LIKELY(x && x->quick.n) && quick_before_rdna(c, &x->quick)) {
+            next = r->body(w, r);
+            if (hazards)
+                sim_chk_rdna_quick(w, r);
+        } else {
+            if (UNLIKELY(!sim_chk_before(w, r)))
+                break;
+            next = r->body(w, r);
+            sim_chk_after(w, r);
+        }
+        left--;
+        if (counts)
+            counts[r->at]++;
+    });
+}
+
 uint64_t
 sim_run_checked(SimWave *w, uint64_t budget)
 {
+    if (w->code->arch > ISA_GFX950)
+        return run_checked_rdna(w, budget);
     uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
     SimChk *c = w->chk;
     bool hazards = checking(w, SIM_CHECK_HAZARD);
