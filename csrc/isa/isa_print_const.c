@@ -106,7 +106,10 @@ print_literal(const IsaPrinter *p, const IsaOpnd *o)
     } else if (w == 64) {
         lit = v <= 64;
     } else if (o->type == ISA_T_V2F16 || o->type == ISA_T_V2BF16) {
-        lit = is_inline_int((int32_t)v) || inline_float_index(v, w) >= 0;
+        bool twice = p->in->op == ISA_OP_v_pk_fmac_f16 && p->arch >= ISA_GFX1100; /* constants twice */
+        uint32_t h = v & 0xffff;
+        lit = is_inline_int((int32_t)v) || (!twice && inline_float_index(v, w) >= 0) ||
+              (twice && v == h * 0x10001u && (is_inline_int((int16_t)h) || inline_float_index(h, w) >= 0));
         w = 32;
     } else if (w == 16 || w == 15) {
         lit = is_inline_int((int16_t)v) || inline_float_index(v & 0xffff, w) >= 0;

@@ -117,17 +117,32 @@ place_signs(SimBuild *b, const SimOpDesc *d)
     }
 }
 
-/* An inline float decoded as a half, for a mixed-precision source that is read as f32. */
+/* An inline float of a mixed-precision source: a half (in the low half) or a float, as the source is read. */
 static uint32_t
-mix_const(uint32_t bits)
+mix_const(uint32_t bits, bool half)
 {
     static const uint32_t map[9][2] = {{0x3800, 0x3f000000}, {0xb800, 0xbf000000}, {0x3c00, 0x3f800000},
                                        {0xbc00, 0xbf800000}, {0x4000, 0x40000000}, {0xc000, 0xc0000000},
                                        {0x4400, 0x40800000}, {0xc400, 0xc0800000}, {0x3118, 0x3e22f983}};
     for (uint32_t i = 0; i < 9; i++)
-        if (map[i][0] == bits)
-            return map[i][1];
+        if (map[i][half] == bits)
+            return map[i][!half];
     return bits;
+}
+
+/* An inline constant whose value hangs on more than its operand's type. */
+static bool
+odd_const(const SimBuild *b, const SimOpDesc *d, uint32_t i, uint32_t *bits)
+{
+    if (d->flags & OPF_MIX) {
+        *bits = mix_const(*bits, (b->in->op_sel_hi >> i) & 1);
+        return true;
+    }
+    if (b->in->op == ISA_OP_v_pk_fmac_f16 && b->code->arch >= ISA_GFX1100) { /* in both halves (gfx11, 12) */
+        *bits = (*bits & 0xffff) * 0x10001u;
+        return true;
+    }
+    return false;
 }
 
 /* Operands of a VALU instruction into the record: dst, dst2, src[0..2], src[3] = carry in. */
@@ -156,9 +171,9 @@ place_operands(SimBuild *b, const SimOpDesc *d)
         if (!o)
             return false;
         r->src[i] = sim_build_src(b, o);
-        if ((d->flags & OPF_MIX) && o->kind == ISA_OPND_CONST && !(o->flags & ISA_LITERAL) &&
-            !((in->op_sel_hi >> i) & 1))
-            r->src[i] = sim_build_const(b, mix_const(o->bits));
+        uint32_t bits = o->bits;
+        if (o->kind == ISA_OPND_CONST && !(o->flags & ISA_LITERAL) && odd_const(b, d, i, &bits))
+            r->src[i] = sim_build_const(b, bits);
     }
     if (d->flags & OPF_FMAC) {
         r->src[2].kind = SRC_V;

@@ -216,11 +216,11 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
     if (!(d->flags & OPF_OPSELB) && takes_high(o, type, sel))
         EACH(l)
     t[l] >>= 16;
-    if (type == KT_B32 && (d->flags & OPF_DOT)) /* two halves in one operand */
+    if ((type == KT_B32 && (d->flags & OPF_DOT)) || type == KT_PF16) /* two halves in one operand */
         sign_ops(t, 0x80008000u, neg, abs_);
     else if (type == KT_F64)
         sign_ops(t + 64, 0x80000000u, neg, abs_);
-    else if (type == KT_F16 || (type == KT_B16 && (neg || abs_)))
+    else if (sim_type_is16(type))
         sign_ops(t, 0x8000u, neg, abs_);
     else if (neg || abs_)
         sign_ops(t, 0x80000000u, neg, abs_);

@@ -1,0 +1,128 @@
+"""Operand and result modifiers against a model of their own: constants by the operand's kind, signs of packed operands,
+op_sel, clamp and output modifiers with the modes that switch them. Arithmetic is exact (fractions), rounded once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+sim = pytest.importorskip("tilelang.sim")
+
+from isa_ref import encode, hexrow  # noqa: E402
+from rdna_ref import pattern, real  # noqa: E402
+
+CDNA = ("gfx90a", "gfx942", "gfx950")
+RDNA = ("gfx1100", "gfx1201")
+ALL = CDNA + RDNA
+FAKE16 = ("-real-true16",)
+"""On the RDNA chips: 16-bit operands by op_sel, as the other chips have them."""
+
+
+def lanes_of(arch: str) -> int:
+    return 64 if arch in CDNA else 32
+
+
+def codes(arch: str, lines: list[str]) -> list[bytes]:
+    out = encode(arch, lines, lanes_of(arch) if arch in RDNA else 0, FAKE16 if arch in RDNA else ())
+    missing = [line for line, code in zip(lines, out, strict=True) if code is None]
+    assert not missing, f"{arch} has no {missing[:4]}"
+    return [c for c in out if c is not None]
+
+
+def one(arch: str, code: bytes, v: dict[int, int], s: dict[int, int] | None = None, **state: object) -> int:
+    """v4 of lane 0 after the instruction; v, s: register values (the same in all lanes)."""
+    n = lanes_of(arch)
+    regs = {str(k): hexrow([x] * n) for k, x in v.items()}
+    out = sim.execute(
+        arch, code, {"wave": n, "v": regs, "s": {str(k): f"{x:08x}" for k, x in (s or {}).items()}, **state}
+    )
+    assert all(x == x[:8] * n for x in out["v"].values())
+    return int(out["v"]["4"][:8], 16)
+
+
+def half(x: float) -> int:
+    return pattern(x, "f16")
+
+
+def single(x: float) -> int:
+    return pattern(x, "f32")
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_constants_of_mixed_multiply_adds(arch):
+    """An inline float is a float, or a half in the low half, as op_sel_hi says; signs come after."""
+    v = {4: 0xABCD1234, 8: single(3.0), 16: single(1.0)}
+    jobs = []
+    for text, x in (("2.0", 2.0), ("neg(2.0)", -2.0), ("|-4.0|", 4.0), ("-|0.5|", -0.5), ("-1.0", -1.0)):
+        for sel, hi in ((0, 0), (0, 1), (1, 1)):
+            value = 0.0 * x if sel and hi else x
+            for op in ("v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16"):
+                jobs.append((f"{op} v4, v8, {text}, v16 op_sel:[0,{sel},0] op_sel_hi:[0,{hi},0]", 3 * value + 1))
+    for (text, want), code in zip(jobs, codes(arch, [j[0] for j in jobs]), strict=True):
+        got = one(arch, code, v)
+        bits = {"3": single(want), "l": 0xABCD0000 | half(want), "h": half(want) << 16 | 0x1234}
+        assert got == bits[text.split("mix")[1].lstrip("_f")[0]], f"{text}: {got:08x}"
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_constants_of_packed_multiply_accumulate(arch):
+    """v_pk_fmac_f16: gfx11 and gfx12 have an inline constant in both halves, the CDNA chips a 32-bit value."""
+    twice = arch in RDNA
+    v = {4: 0, 8: half(3.0) | half(5.0) << 16}
+    for byte, low, high in ((0xF2, 1.0, 1.0 * twice), (0xF4, 2.0, 2.0 * twice), (0x82, 2.0**-23, 2.0**-23 * twice)):
+        got = one(arch, bytes([byte, 0x10, 0x08, 0x78]), v)
+        assert got & 0xFFFF == half(3 * low) and got >> 16 == half(5 * high), f"{byte:x}: {got:08x}"
+    for literal in (0x3C00, 0x40003C00):
+        got = one(arch, bytes.fromhex("ff100878") + literal.to_bytes(4, "little"), v)
+        want = half(3 * real(literal & 0xFFFF, "f16")) | half(5 * real(literal >> 16, "f16")) << 16
+        assert got == want, f"{literal:x}: {got:08x}"
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_signs_of_packed_operands(arch):
+    """One sign bit of an operand with two elements is for both; the addend of the bfloat product has signs too."""
+    a, b = (1.0, 2.0), (3.0, 5.0)
+    if arch in CDNA:
+        tails = {"_e64": "", "_dpp": " quad_perm:[0,1,2,3]", "_sdwa": " dst_sel:DWORD src0_sel:DWORD src1_sel:DWORD"}
+        lines = [f"v_pk_fmac_f16{e} v4, {x}, {y}{t}" for e, t in tails.items() for x in ("v8", "-v8", "|v8|")
+                 for y in ("v12", "-v12", "-|v12|")]  # fmt: skip
+        for text, code in zip(lines, codes(arch, lines), strict=True):
+            v = {4: half(0.5) * 0x10001, 8: half(a[0]) | half(-a[1]) << 16, 12: half(b[0]) | half(-b[1]) << 16}
+            x, y = [a[0], -a[1]], [b[0], -b[1]]
+            for z, name in ((x, "v8"), (y, "v12")):
+                z[:] = [abs(u) for u in z] if f"|{name}|" in text else z
+                z[:] = [-u for u in z] if f"-{name}" in text or f"-|{name}" in text else z
+            want = half(x[0] * y[0] + 0.5) | half(x[1] * y[1] + 0.5) << 16
+            assert one(arch, code, v) == want, text
+        return
+    for kind in ("f16", "bf16"):
+        put = half if kind == "f16" else lambda x: single(x) >> 16
+        args = [(x, y, z) for x in ("v8", "-v8", "|v8|") for y in ("v12", "-|v12|") for z in ("v16", "-v16", "|v16|")]
+        lines = [f"v_dot2_{kind}_{kind} v4, {', '.join(t)}" for t in args]
+        for t, text, code in zip(args, lines, codes(arch, lines), strict=True):
+            v = {4: 0x12340000, 8: put(a[0]) | put(-a[1]) << 16, 12: put(b[0]) | put(-b[1]) << 16, 16: put(-0.5)}
+            value = []
+            for z, name in zip(([a[0], -a[1]], [b[0], -b[1]], [-0.5]), t, strict=True):
+                z = [abs(u) for u in z] if "|" in name else z
+                value.append([-u for u in z] if name[0] == "-" else z)
+            want = 0x12340000 | put(value[0][0] * value[1][0] + value[0][1] * value[1][1] + value[2][0])
+            assert one(arch, code, v) == want, text
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_exponentials_in_every_rounding_mode(arch):
+    """A unit in the last place, whatever MODE says."""
+    rnd = random.Random(7)
+    n = lanes_of(arch)
+    f32, f16 = codes(arch, ["v_exp_f32_e32 v4, v8", "v_exp_f16_e32 v4, v8"])
+    for mode in range(4):
+        xs = [rnd.uniform(-20, 20) for _ in range(n)]
+        for code, kind in ((f32, "f32"), (f16, "f16")):
+            bits = [pattern(x if kind == "f32" else x / 4, kind) for x in xs]
+            state = {"wave": n, "v": {"4": hexrow([0] * n), "8": hexrow(bits)},
+                     "mode": {"fp32_round": mode, "fp16_64_round": mode}}  # fmt: skip
+            out = sim.execute(arch, code, state)["v"]["4"]
+            for i, b in enumerate(bits):
+                got, want = int(out[8 * i : 8 * i + 8], 16), pattern(2.0 ** real(b, kind), kind)
+                assert abs((got & (0xFFFFFFFF if kind == "f32" else 0xFFFF)) - want) <= 1, (kind, mode, real(b, kind))
