@@ -268,6 +268,8 @@ check_config(SimDevice *d, const SimLaunch *l)
 {
     const SimKernel *k = l->kernel;
     uint64_t threads = 1, items;
+    if (!sim_kernel_has_code(k))
+        return refuse(d, SIM_BAD_CONFIG, "kernel %s has no instructions", k->name);
     for (uint32_t i = 0; i < 3; i++) {
         if (!l->grid[i] || !l->block[i])
             return refuse(d, SIM_BAD_CONFIG, "grid and block must be positive");

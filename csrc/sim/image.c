@@ -415,14 +415,15 @@ read_descriptor(Loader *ld, SimKernel *k)
     k->preload_offset = preload >> 7;
     k->wave64 = im->arch < ISA_GFX1100 || !(k->properties >> 10 & 1);
     k->entry = k->descriptor + sim_dm_get64(p + 16);
-    if (k->entry < im->code_lo || k->entry >= im->code_hi || k->entry & 3)
+    const SimSymbol *fn = sim_image_symbol(im, k->name);
+    k->empty = fn && fn->type == STT_FUNC && !fn->size && fn->address == k->entry;
+    if ((!sim_kernel_has_code(k) && !k->empty) || k->entry & 3)
         return load_fail(ld, "the entry of kernel %s lies outside the code", k->name);
     uint32_t arguments = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
     if (arguments > 1 << 20 || k->group_size > 1 << 20)
         return load_fail(ld, "kernel %s asks for %u bytes of arguments and %u bytes of LDS", k->name,
                          arguments, k->group_size);
-    const SimSymbol *fn = sim_image_symbol(im, k->name);
-    if (fn && fn->address == k->entry && fn->size <= im->code_hi - k->entry)
+    if (fn && fn->address == k->entry && sim_kernel_has_code(k) && fn->size <= im->code_hi - k->entry)
         k->size = fn->size;
     for (uint32_t i = 0; i < k->nargs; i++)
         if (k->args[i].offset > 1 << 20 || k->args[i].size > 1 << 20)

@@ -45,7 +45,7 @@ typedef struct SimKernel {
     uint32_t group_size, private_size, kernarg_size; /* of the descriptor */
     uint32_t rsrc1, rsrc2, rsrc3;
     uint16_t properties, preload_length, preload_offset;
-    bool wave64;
+    bool wave64, empty; /* empty: the function symbol has 0 bytes, its body is unreachable */
     /* metadata; zero when there is none */
     bool has_metadata, uniform_work_group, dynamic_stack;
     uint32_t wavefront_size, sgpr_count, vgpr_count, agpr_count, sgpr_spill_count, vgpr_spill_count;
@@ -88,6 +88,13 @@ struct SimImage {
     struct SimLines *lines;              /* made on demand */
     bool lines_tried;
 };
+
+/* False for a kernel whose body is unreachable where no code follows: it loads and may not be launched. */
+static inline bool
+sim_kernel_has_code(const SimKernel *k)
+{
+    return k->entry >= k->image->code_lo && k->entry < k->image->code_hi;
+}
 
 /* Counters of SimStats.pc_counts: one a dword of code and one for running off its end. */
 static inline uint64_t

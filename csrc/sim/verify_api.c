@@ -104,6 +104,8 @@ check_registers(Verify *v, const SimKernel *k, const IsaUse *use)
     bool cdna = v->im->arch <= ISA_GFX950;
     uint32_t total = sim_kernel_vgprs(k);
     uint32_t arch = cdna ? TL_MIN(total, ((k->rsrc3 & 63) + 1) * 4) : total;
+    if (!use->agprs) /* one file: what follows the offset is there for both names */
+        arch = total;
     if (use->vgprs > arch)
         finding_at(v, "registers", first_beyond(v->code, ISA_OPND_VGPR, arch),
                    "v%u is used, the descriptor gives %u vector registers", use->vgprs - 1, arch);
@@ -251,22 +253,44 @@ check_function(Verify *v, const SimKernel *k, const char *name, uint64_t entry, 
 }
 
 static bool
+is_function(const SimImage *im, const SimSymbol *s)
+{
+    return s->type == STT_FUNC && s->size && s->address >= im->code_lo && s->address < im->code_hi &&
+           s->size <= im->code_hi - s->address && s->address % 4 == 0;
+}
+
+/* A kernel without an instruction of its own (its body is unreachable): behind its entry is another function, or
+ * nothing. Assembly without sizes is not meant. */
+static bool
+has_no_code(const SimKernel *k, const TlMap *starts)
+{
+    uint64_t size;
+    return !sim_kernel_has_code(k) || (k->empty && tl_map_get(starts, k->entry, &size));
+}
+
+static bool
 check_all(Verify *v)
 {
     SimImage *im = v->im;
     uint64_t seen;
-    TlMap done; /* addresses of functions: other names of one are not looked at again */
+    TlMap starts, done; /* addresses of functions; in `done`: other names of one are not looked at again */
+    tl_map_init(&starts, &v->arena);
     tl_map_init(&done, &v->arena);
     bool wave64 = im->arch <= ISA_GFX950 || (im->kernels.len && im->kernels.data[0].wave64);
+    for (uint32_t i = 0; i < im->symbols.len; i++) {
+        const SimSymbol *s = &im->symbols.data[i];
+        if (is_function(im, s) && !tl_map_put(&starts, s->address, s->size))
+            return false;
+    }
     for (uint32_t i = 0; i < im->kernels.len; i++) {
         const SimKernel *k = &im->kernels.data[i];
-        if (!check_function(v, k, k->name, k->entry, k->size, k->wave64))
+        if (!has_no_code(k, &starts) &&
+            !check_function(v, k, k->name, k->entry, k->size, k->wave64))
             return false;
     }
     for (uint32_t i = 0; i < im->symbols.len; i++) {
         const SimSymbol *s = &im->symbols.data[i];
-        if (s->type != STT_FUNC || !s->size || s->address < im->code_lo || s->address >= im->code_hi ||
-            s->size > im->code_hi - s->address || s->address % 4 || sim_image_kernel(im, s->name) ||
+        if (!is_function(im, s) || sim_image_kernel(im, s->name) ||
             (tl_map_get(&done, s->address, &seen) && seen == s->size))
             continue;
         if (!tl_map_put(&done, s->address, s->size))
