@@ -259,8 +259,8 @@ is_function(const SimImage *im, const SimSymbol *s)
            s->size <= im->code_hi - s->address && s->address % 4 == 0;
 }
 
-/* A kernel without an instruction of its own (its body is unreachable): behind its entry is another function, or
- * nothing. Assembly without sizes is not meant. */
+/* A kernel without an instruction of its own (its body is unreachable): behind its entry is another function,
+ * or nothing. Assembly without sizes is not meant. */
 static bool
 has_no_code(const SimKernel *k, const TlMap *starts)
 {
@@ -284,8 +284,7 @@ check_all(Verify *v)
     }
     for (uint32_t i = 0; i < im->kernels.len; i++) {
         const SimKernel *k = &im->kernels.data[i];
-        if (!has_no_code(k, &starts) &&
-            !check_function(v, k, k->name, k->entry, k->size, k->wave64))
+        if (!has_no_code(k, &starts) && !check_function(v, k, k->name, k->entry, k->size, k->wave64))
             return false;
     }
     for (uint32_t i = 0; i < im->symbols.len; i++) {
