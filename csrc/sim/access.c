@@ -476,16 +476,18 @@ sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_
 }
 
 void
-sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const uint64_t *undef)
+sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const SimUndef *undef)
 {
+    SimChk *c = w->chk;
     for (uint32_t k = 0; k < a->dwords; k++) {
-        uint64_t keep = a->d16 ? 0 : w->chk->vp[dst + k] & ~exec;
+        uint32_t row = dst + k;
         /* half a register: the half not loaded does not count (the other load or a pack follows) */
-        uint64_t p = keep | (undef[k] & exec);
-        if (a->d16)
-            p |= w->chk->vp[dst + k] & ~exec;
-        w->chk->vp[dst + k] = p;
-        w->chk->vflag[dst + k] =
-            (uint8_t)((w->chk->vflag[dst + k] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
+        uint64_t p = (c->vp[row] & ~exec) | (undef[k].any & exec);
+        uint64_t high = c->vflag[row] & VF_HIGH ? c->vhigh[row] & c->vp[row] & ~exec : 0;
+        high |= a->d16 ? 0 : undef[k].high & exec;
+        c->vp[row] = p;
+        c->vhigh[row] = high;
+        c->vflag[row] =
+            (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0) | (high ? VF_HIGH : 0));
     }
 }

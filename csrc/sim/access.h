@@ -85,8 +85,8 @@ sim_m0_lds(const SimWave *w)
 
 /* Writes loaded rows to registers: d16 merging, EXEC. */
 void sim_write_back(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, uint32_t *rows);
-/* The same for undefinedness (checked variant): undef[k] = undefined lanes of loaded register k. */
-void sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const uint64_t *undef);
+/* The same for undefinedness (checked variant): undef[k] of loaded register k. */
+void sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const SimUndef *undef);
 
 extern const uint32_t sim_zeros[16];
 

@@ -85,6 +85,24 @@ high_only(const SimChk *c, uint32_t row)
 {
     return c->vflag[row] & VF_HIGH ? c->vhigh[row] & c->vp[row] : 0;
 }
+static inline SimUndef
+row_undef(const SimChk *c, uint32_t row)
+{
+    return (SimUndef){c->vp[row], high_only(c, row)};
+}
+static inline void
+set_row_undef(SimChk *c, uint32_t row, SimUndef u)
+{
+    set_vp(c, row, u.any);
+    c->vhigh[row] = u.high;
+    c->vflag[row] |= u.high ? VF_HIGH : 0;
+}
+/* a in the lanes of m, b in the others */
+static inline SimUndef
+blend_undef(SimUndef a, SimUndef b, uint64_t m)
+{
+    return (SimUndef){(a.any & m) | (b.any & ~m), (a.high & m) | (b.high & ~m)};
+}
 static inline void
 set_sp(SimChk *c, uint32_t s, uint32_t p)
 {

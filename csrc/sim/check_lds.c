@@ -309,7 +309,7 @@ sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t e
 
 bool
 sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
-                const uint64_t *undef)
+                const SimUndef *undef)
 {
     SimChk *c = w->chk;
     SimGroup *g = w->g;
@@ -317,10 +317,10 @@ sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec
         for (uint64_t m = exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
             for (uint32_t d = 0; d < bytes / 4; d++)
-                memset(g->lds_init + addr[l] + 4 * d, (undef[d] >> l) & 1 ? 0 : 1, 4);
+                memset(g->lds_init + addr[l] + 4 * d, (undef[d].any >> l) & 1 ? 0 : 1, 4);
         }
     for (uint32_t d = 0; d < bytes / 4; d++)
-        g->lds_all_init &= !(undef[d] & exec);
+        g->lds_all_init &= !(undef[d].any & exec);
     if (c->dma_out && checking(w, SIM_CHECK_WAIT) && !check_dma(w, r, addr, exec, bytes))
         return false;
     if (!exec)
@@ -425,12 +425,25 @@ sim_chk_pass(SimWave *w)
 /* ---- definedness
  * ------------------------------------------------------------------------------------------------- */
 
+/* A half of a register counts as undefined when all of its bytes are: compilers copy structures with the
+ * padding in them. */
 void
-sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint64_t *undef)
+sim_chk_undef_lane(SimUndef *undef, uint32_t l, uint32_t mask, uint32_t bytes)
+{
+    for (uint32_t d = 0; mask; d++, mask >>= 4) {
+        uint32_t low = bytes - 4 * d < 2 ? 1 : 3;
+        bool lo = (mask & low) == low, hi = (mask & 12) == 12;
+        undef[d].any |= (uint64_t)(lo || hi) << l;
+        undef[d].high |= (uint64_t)(hi && !lo) << l;
+    }
+}
+
+void
+sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, SimUndef *undef)
 {
     const uint8_t *init = w->g->lds_init;
     for (uint32_t d = 0; d < (bytes + 3) / 4; d++)
-        undef[d] = 0;
+        undef[d] = (SimUndef){0, 0};
     if (!init || w->g->lds_all_init)
         return;
     const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -448,13 +461,15 @@ sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t byte
         } else if (bytes == 4 && (uint32_t)v == (uint32_t)ones) {
             continue;
         }
+        uint32_t mask = 0;
         for (uint32_t k = 0; k < bytes; k++)
-            undef[k / 4] |= (uint64_t)!p[k] << l;
+            mask |= (uint32_t)!p[k] << k;
+        sim_chk_undef_lane(undef, l, mask, bytes);
     }
 }
 
 void
-sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes)
+sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool upper)
 {
     uint8_t *init = w->g->lds_init;
     const SimChk *c = w->chk;
@@ -488,10 +503,11 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
     }
     w->g->lds_all_init = false;
     for (uint32_t d = 0; d < nd; d++) {
-        uint64_t p = c->vp[src + d];
+        uint64_t p = c->vp[src + d], low = upper ? p : p & ~high_only(c, src + d);
         for (uint64_t m = exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
-            memset(init + addr[l] + 4 * d, (p >> l) & 1 ? 0 : 1, step);
+            for (uint32_t k = 0; k < step; k++)
+                init[addr[l] + 4 * d + k] = !((k < 2 ? low : p) >> l & 1);
         }
     }
 }
@@ -502,7 +518,7 @@ sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t
 {
     const SimChk *c = w->chk;
     if (swap) {
-        sim_chk_lds_store(w, src, addr, exec, bytes);
+        sim_chk_lds_store(w, src, addr, exec, bytes, false);
         return;
     }
     for (uint32_t d = 0; w->g->lds_init && d < bytes / 4; d++)

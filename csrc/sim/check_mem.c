@@ -49,8 +49,9 @@ all_defined(const VmLanes *v, uint32_t n)
 }
 
 static void
-set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, const uint64_t *poison)
+set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, uint32_t src, bool upper)
 {
+    const SimChk *c = w->chk;
     uint64_t bit = UINT64_C(1) << l;
     uint8_t *p = NULL;
     if (v->priv & bit)
@@ -64,8 +65,12 @@ set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, const uint64_t
             sim_mark_defined(x, v->va[l], n);
         return;
     }
-    for (uint32_t k = 0; p && k < n; k++)
-        p[k] = !((poison[k / 4] >> l) & 1);
+    for (uint32_t k = 0; p && k < n; k++) {
+        uint64_t undef = c->vp[src + k / 4];
+        if ((k & 3) < 2 && !upper)
+            undef &= ~high_only(c, src + k / 4);
+        p[k] = !(undef >> l & 1);
+    }
 }
 
 static bool
@@ -387,8 +392,7 @@ sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), have = v->partial ? v->room[l] : n;
         uint32_t u = lane_undef(w, v, l, have);
-        for (uint32_t d = 0; u; d++, u >>= 4)
-            v->undef[d] |= (uint64_t)((u & 15) != 0) << l;
+        sim_chk_undef_lane(v->undef, l, u, have);
     }
     return true;
 }
@@ -402,7 +406,7 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
         uint32_t row = r->src[1].idx + k;
         uint64_t p = c->vp[row] & glob;
         char name[16];
-        if (op->acc.bytes <= 2 && op->acc.d16 != 2)
+        if (op->acc.bytes <= 2 && !(op->acc.d16 & 2))
             p &= ~high_only(c, row);
         if (v->partial)
             for (uint64_t m = p; m; m &= m - 1) {
@@ -446,7 +450,7 @@ sim_vm_check_store(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         uint32_t have = v->partial ? v->room[l] : n;
         if (have)
-            set_defined(w, v, l, have, w->chk->vp + r->src[1].idx);
+            set_defined(w, v, l, have, r->src[1].idx, op->acc.d16 & 2);
     }
     return true;
 }
@@ -465,10 +469,9 @@ sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         uint32_t u = lane_undef(w, v, l, n);
-        for (uint32_t d = 0; u; d++, u >>= 4)
-            v->undef[d] |= (uint64_t)((u & 15) != 0) << l;
+        sim_chk_undef_lane(v->undef, l, u, n);
         if (op->acc.atom == AT_SWAP)
-            set_defined(w, v, l, n, w->chk->vp + r->src[1].idx);
+            set_defined(w, v, l, n, r->src[1].idx, false);
     }
     return true;
 }

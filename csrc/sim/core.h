@@ -339,6 +339,11 @@ typedef struct SimChkNumbers {
     uint32_t wb_seq; /* last write-back of a cache */
 } SimChkNumbers;
 
+/* Lanes in which a loaded dword is undefined, and those of them of which the lower half is defined. */
+typedef struct SimUndef {
+    uint64_t any, high;
+} SimUndef;
+
 typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint64_t vp[ROWS];    /* poisoned lanes of a row */
     uint64_t vhigh[ROWS]; /* with VF_HIGH: those of which the low half is defined */
@@ -708,16 +713,19 @@ bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exe
 bool sim_chk_lds_write(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                        const uint32_t *data, bool hi);
 bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes);
-/* Undefined lanes of each dword of an access of `bytes` (or of a narrow one): undef[dword]. */
-void sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, uint64_t *undef);
-/* Definedness of LDS bytes after a store of rows from src on. */
-void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes);
+/* Adds to undef[dword] what an access of `bytes` finds in lane l: bit i of mask = byte i is undefined. */
+void sim_chk_undef_lane(SimUndef *undef, uint32_t l, uint32_t mask, uint32_t bytes);
+/* What an access of `bytes` finds undefined: undef[dword]. */
+void sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, SimUndef *undef);
+/* Definedness of LDS bytes after a store of rows from src on; upper: of the upper half of a register. */
+void sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                       bool upper);
 /* The same after an atomic: undefined data makes the bytes undefined; a swap also defines them. */
 void sim_chk_lds_atomic_data(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                              bool swap);
 /* A load straight to LDS: marks as written in flight. */
 bool sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
-                     const uint64_t *undef);
+                     const SimUndef *undef);
 /* A wave arrives at a barrier; once for each barrier that all have arrived at, before the first is released;
  * a wave gets past it. */
 void sim_chk_signal(SimWave *w);

@@ -407,6 +407,16 @@ entry_of(const SimKernel *k)
                                                                                 : k->entry;
 }
 
+/* Chips give whole granules, and code may read on to the end of one; the check of bounds wants what was asked
+ * for.
+ */
+static uint32_t
+given_lds(const SimDevice *d, uint32_t bytes)
+{
+    uint32_t granule = d->chip->lds_granule;
+    return d->checks >> SIM_CHECK_BOUNDS & 1 ? bytes : (bytes + granule - 1) / granule * granule;
+}
+
 static void
 make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
 {
@@ -425,7 +435,7 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .dispatch_ptr = d->packet,
         .queue_ptr = d->queue,
         .dispatch_id = d->dispatch_id++,
-        .lds_bytes = k->group_size + l->dynamic_lds,
+        .lds_bytes = given_lds(d, k->group_size + l->dynamic_lds),
         .scratch_bytes = k->private_size,
         .checks = d->checks,
         .seed = d->seed,

@@ -92,7 +92,8 @@ const SimRec *
 sim_body_ds_load(SimWave *w, const SimRec *r)
 {
     const DsOp *op = r->p;
-    uint64_t exec = EXEC(w), undef[8] = {0};
+    uint64_t exec = EXEC(w);
+    SimUndef undef[8] = {0};
     if (!exec)
         return NEXT(r);
     uint32_t addr[64], rows[8 * 64], nd = op->acc.dwords;
@@ -151,7 +152,7 @@ body_ds_store(SimWave *w, const SimRec *r)
         if (w->chk) {
             if (!sim_chk_lds_write(w, r, addr, ok, op->acc.bytes, data, op->acc.d16 & 2))
                 return NULL;
-            sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes);
+            sim_chk_lds_store(w, r->src[1 + k].idx, addr, ok, op->acc.bytes, op->acc.d16 & 2);
         }
         if (w->stats)
             sim_lds_stats(w, addr, ok, &op->acc, true);
@@ -167,7 +168,8 @@ static const SimRec *
 body_ds_atomic(SimWave *w, const SimRec *r)
 {
     const DsOp *op = r->p;
-    uint64_t exec = EXEC(w), ptr[64], undef[4] = {0};
+    uint64_t exec = EXEC(w), ptr[64];
+    SimUndef undef[4] = {0};
     uint32_t addr[64], rows[4 * 64], n = op->acc.bytes, nd = op->acc.dwords;
     memset(rows, 0, sizeof rows);
     for (uint32_t k = 0; k < op->naddr && exec; k++) {
@@ -225,7 +227,7 @@ finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uin
     sim_blend(w, exec, ROW(w, r->dst), out, 1);
     if (w->chk) {
         SimAcc a = {ACC_DWORDS, 4, 1, 0, 0, 0, 0};
-        sim_write_poison(w, &a, exec, r->dst, &undef);
+        sim_write_poison(w, &a, exec, r->dst, &(SimUndef){undef, 0});
     }
 }
 
@@ -349,7 +351,8 @@ body_direct(SimWave *w, const SimRec *r)
     static const struct {
         uint8_t bytes, sign;
     } types[8] = {{1, 0}, {2, 0}, {4, 0}, {0, 0}, {1, 1}, {2, 1}, {0, 0}, {0, 0}};
-    uint64_t exec = EXEC(w), undef[1] = {0};
+    uint64_t exec = EXEC(w);
+    SimUndef undef[1] = {0};
     uint32_t at = w->s[S_M0] & 0xffff, type = w->s[S_M0] >> 16 & 7, n = types[type].bytes, x = 0, addr[64];
     if (!n)
         return sim_fault_illegal(w, r, "M0 names no data type for a load from LDS to all lanes");
@@ -375,7 +378,7 @@ body_direct(SimWave *w, const SimRec *r)
     uint32_t out[64];
     for (uint32_t l = 0; l < LANES; l++)
         out[l] = x;
-    finish_perm(w, r, exec, out, undef[0] ? ~UINT64_C(0) : 0);
+    finish_perm(w, r, exec, out, undef[0].any ? ~UINT64_C(0) : 0);
     return NEXT(r);
 }
 

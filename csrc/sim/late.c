@@ -26,7 +26,7 @@ typedef struct LateOp { /* one memory operation under way */
     uint16_t row[MAX_ROWS];
     uint8_t scalar[MAX_SCALARS];
     uint32_t svalue[MAX_SCALARS], sp[MAX_SCALARS];
-    uint64_t vp[MAX_ROWS];
+    SimUndef vp[MAX_ROWS];
     uint32_t data[MAX_ROWS][LANES];
 } LateOp;
 
@@ -146,7 +146,8 @@ blend_row(uint32_t *row, const uint32_t *other, uint64_t keep)
 
 typedef struct Kept { /* registers of the wave while an operation runs on its own */
     uint32_t row[MAX_ROWS][LANES], scalar[MAX_SCALARS], sp[MAX_SCALARS];
-    uint64_t vp[MAX_ROWS], exec;
+    SimUndef vp[MAX_ROWS];
+    uint64_t exec;
     SimChkNumbers numbers;
     const SimRec *rec;
     WaveStop stop;
@@ -164,8 +165,8 @@ put_operands(SimWave *w, const LateOp *op, Kept *k)
         memcpy(k->row[i], row, sizeof k->row[i]);
         memcpy(row, op->data[i], sizeof op->data[i]);
         if (c) {
-            k->vp[i] = c->vp[op->row[i]];
-            set_vp(c, op->row[i], op->vp[i]);
+            k->vp[i] = row_undef(c, op->row[i]);
+            set_row_undef(c, op->row[i], op->vp[i]);
         }
     }
     for (uint32_t i = 0; i < op->nscalar; i++) {
@@ -201,7 +202,7 @@ take_operands(SimWave *w, const LateOp *op, const Kept *k)
         else
             memcpy(ROW(w, r), k->row[i], sizeof k->row[i]);
         if (c)
-            set_vp(c, r, dst ? (c->vp[r] & op->exec) | (k->vp[i] & ~op->exec) : k->vp[i]);
+            set_row_undef(c, r, dst ? blend_undef(row_undef(c, r), k->vp[i], op->exec) : k->vp[i]);
     }
     for (uint32_t i = 0; i < op->nscalar; i++) {
         if (in_ranges(x->swrite, x->nswrite, op->scalar[i]))
@@ -231,7 +232,7 @@ land_held(SimWave *w, const LateOp *op)
         blend_row(t, ROW(w, r), op->exec);
         memcpy(ROW(w, r), t, sizeof t);
         if (c)
-            set_vp(c, r, (op->vp[i] & op->exec) | (c->vp[r] & ~op->exec));
+            set_row_undef(c, r, blend_undef(op->vp[i], row_undef(c, r), op->exec));
     }
 }
 
@@ -287,7 +288,7 @@ read_now(SimWave *w, LateOp *op)
     SimChk *c = w->chk;
     const SimExt *x = op->rec->ext;
     uint32_t row[MAX_ROWS], n = 0, old[MAX_ROWS][LANES];
-    uint64_t vp[MAX_ROWS];
+    SimUndef vp[MAX_ROWS];
     bool part = false;
     for (uint32_t i = 0; i < x->nvwrite; i++) {
         part |= x->vwrite[i].n > MAX_WHOLE ||
@@ -301,7 +302,7 @@ read_now(SimWave *w, LateOp *op)
     }
     for (uint32_t i = 0; i < n; i++) {
         memcpy(old[i], ROW(w, row[i]), sizeof old[i]);
-        vp[i] = c ? c->vp[row[i]] : 0;
+        vp[i] = c ? row_undef(c, row[i]) : (SimUndef){0, 0};
     }
     uint8_t needs = op->needs;
     op->needs = 0;
@@ -315,8 +316,8 @@ read_now(SimWave *w, LateOp *op)
         memcpy(op->data[i], ROW(w, row[i]), sizeof old[i]);
         memcpy(ROW(w, row[i]), old[i], sizeof old[i]);
         if (c) {
-            op->vp[i] = c->vp[row[i]];
-            set_vp(c, row[i], vp[i]);
+            op->vp[i] = row_undef(c, row[i]);
+            set_row_undef(c, row[i], vp[i]);
         }
     }
     return go;
@@ -412,7 +413,7 @@ keep_row(SimWave *w, LateOp *op, uint32_t row)
     if (op->nrow == MAX_ROWS)
         return false;
     memcpy(op->data[op->nrow], ROW(w, row), sizeof op->data[0]);
-    op->vp[op->nrow] = w->chk ? w->chk->vp[row] : 0;
+    op->vp[op->nrow] = w->chk ? row_undef(w->chk, row) : (SimUndef){0, 0};
     op->row[op->nrow++] = (uint16_t)row;
     return true;
 }

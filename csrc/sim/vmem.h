@@ -21,7 +21,7 @@ typedef struct VmLanes {
     uint8_t room[64];
     uint64_t va[64], ptr[64];
     uint32_t la[64]; /* LDS or scratch byte of such lanes */
-    uint64_t undef[4];
+    SimUndef undef[4];
 } VmLanes;
 
 /* Fills v for the lanes of exec: addresses, segments, pointers. false = stop. */

@@ -116,7 +116,8 @@ static const SimRec *
 body_load_tr(SimWave *w, const SimRec *r)
 {
     const VmOp *op = r->p;
-    uint64_t exec = EXEC(w), undef[4] = {0};
+    uint64_t exec = EXEC(w);
+    SimUndef undef[4] = {0};
     uint32_t nd = op->acc.dwords, size = op->acc.bytes / 8; /* of an element */
     uint32_t runs[4 * 64], rows[4 * 64] = {0};
     bool wide = w->lane_mask == ~UINT64_C(0);
@@ -134,7 +135,7 @@ body_load_tr(SimWave *w, const SimRec *r)
             uint32_t from = run_of(size, l & 31, e + 4 * (l / 32)), at = l % 8 * size, to = e * size;
             uint32_t x = runs[at / 4 * 64 + from] >> at % 4 * 8 & (size == 2 ? 0xffff : 0xff);
             rows[to / 4 * 64 + l] |= x << to % 4 * 8;
-            undef[to / 4] |= (v.undef[at / 4] >> from & 1) << l;
+            undef[to / 4].any |= (v.undef[at / 4].any >> from & 1) << l;
         }
     SimAcc a = op->acc;
     a.dwords = (uint8_t)(wide ? nd / 2 : nd);

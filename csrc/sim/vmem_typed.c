@@ -94,7 +94,8 @@ sim_body_typed_load(SimWave *w, const SimRec *r)
             if (v.exec >> l & 1)
                 ROW(w, r->dst + nd - 1)[l] &= 0xffff;
     if (w->chk) {
-        uint64_t all = v.undef[0] | v.undef[1] | v.undef[2] | v.undef[3], undef[4] = {all, all, all, all};
+        SimUndef all = {v.undef[0].any | v.undef[1].any | v.undef[2].any | v.undef[3].any, 0};
+        SimUndef undef[4] = {all, all, all, all};
         op.acc.d16 = 0;
         sim_write_poison(w, &op.acc, v.exec, r->dst, undef);
     }
