@@ -232,16 +232,71 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
 /* ---- results
  * --------------------------------------------------------------------------------------------------- */
 
+/* Output modifiers: a scale, but that subnormals and zeros of either sign become +0. Does MODE round an
+ * overflow to the largest number instead of an infinity? */
+static bool
+stays_finite(uint32_t round, bool negative)
+{
+    return round == 3 || (round == 1 && negative) || (round == 2 && !negative);
+}
 static uint32_t
-half_scale(uint32_t h, float f)
+half_scale(uint32_t h, float f, uint32_t round)
 {
     float v = sim_f16(h) * f;
     uint32_t u = sim_f32_bits(v), s = (u >> 16) & 0x8000, m = u & 0x7fffffff;
+    if ((h & 0x7fff) >= 0x7c00)
+        return h;
     if (m >= 0x47800000)
-        return s | (m > 0x7f800000 ? 0x7e00 : 0x7c00);
+        return s | (stays_finite(round, s != 0) ? 0x7bff : 0x7c00);
     if (m < 0x38800000)
-        return s; /* omod flushes */
+        return 0;
     return s | ((m + 0xc8000fffu + ((m >> 13) & 1)) >> 13);
+}
+static uint32_t
+f32_scale(uint32_t a, float f, uint32_t round)
+{
+    uint32_t u = sim_f32_bits(sim_f32(a) * f);
+    bool over = (u & 0x7fffffff) == 0x7f800000 && (a & 0x7fffffff) < 0x7f800000;
+    return !(u & 0x7f800000) ? 0 : over && stays_finite(round, u >> 31) ? u - 1 : u;
+}
+static uint64_t
+f64_scale(uint64_t a, float f, uint32_t round)
+{
+    const uint64_t inf = UINT64_C(0x7ff) << 52;
+    double v;
+    memcpy(&v, &a, 8);
+    v *= (double)f;
+    uint64_t u;
+    memcpy(&u, &v, 8);
+    bool over = (u & ~(UINT64_C(1) << 63)) == inf && (a & ~(UINT64_C(1) << 63)) < inf;
+    return !(u & inf) ? 0 : over && stays_finite(round, u >> 63) ? u - 1 : u;
+}
+
+/* The CDNA chips and gfx11 ignore output modifiers where IEEE is on or subnormal results are kept; gfx12 has
+ * neither condition. */
+static void
+scale_results(SimWave *w, const SimRec *r, uint8_t dt, uint32_t *d)
+{
+    static const float scale[4] = {1.0f, 2.0f, 4.0f, 0.5f};
+    bool gfx12 = w->code->arch == ISA_GFX1201, ieee = (w->mode >> 9) & 1;
+    bool keep32 = (w->mode >> 5) & 1, keep64 = (w->mode >> 7) & 1;
+    uint32_t round32 = w->mode & 3, round64 = (w->mode >> 2) & 3;
+    float f = scale[r->ext->in.omod & 3];
+    if (!gfx12 && (ieee || (dt == KT_F32 ? keep32 : keep64)))
+        return;
+    if (dt == KT_F32)
+        EACH(i)
+    d[i] = f32_scale(d[i], f, round32);
+    if (dt == KT_F16)
+        EACH(i)
+    d[i] = half_scale(d[i], f, round64);
+    if (dt == KT_F64)
+        EACH(i)
+        {
+            uint64_t u = f64_scale(d[i] | (uint64_t)d[i + 64] << 32, f, round64);
+            d[i] = (uint32_t)u;
+            d[i + 64] = (uint32_t)(u >> 32);
+        }
 }
 
 static uint32_t
@@ -278,38 +333,9 @@ modify_result(SimWave *w, const SimRec *r, uint32_t *d)
         return;
     if (r->ext->desc->t[0] == KT_B16 && dt == KT_U16)
         dt = KT_F16;
-    static const float scale[4] = {1.0f, 2.0f, 4.0f, 0.5f};
-    bool gfx12 =
-        w->code->arch == ISA_GFX1201; /* has neither bit: clamps a NaN to 0, lets output modifiers be */
-    bool nan0 = gfx12 || ((w->mode >> 8) & 1), ieee = !gfx12 && ((w->mode >> 9) & 1);
-    uint32_t den32 = (w->mode >> 4) & 3, den64 = (w->mode >> 6) & 3;
-    if (in->omod && !ieee &&
-        !(r->ext->desc->flags & OPF_COUT)) { /* hardware ignores output modifiers where it keeps subnormals */
-        float f = scale[in->omod & 3];
-        if (dt == KT_F32 && !den32)
-            EACH(i)
-            {
-                float v = sim_f32(d[i]) * f;
-                uint32_t u = sim_f32_bits(v);
-                d[i] = (u & 0x7f800000) ? u : u & 0x80000000u;
-            }
-        if (dt == KT_F16 && !den64)
-            EACH(i)
-        d[i] = half_scale(d[i], f);
-        if (dt == KT_F64 && !den64)
-            EACH(i)
-            {
-                uint64_t u = d[i] | (uint64_t)d[i + 64] << 32;
-                double v;
-                memcpy(&v, &u, 8);
-                v *= (double)f;
-                memcpy(&u, &v, 8);
-                if (!(u << 1 >> 53))
-                    u = u >> 63 << 63;
-                d[i] = (uint32_t)u;
-                d[i + 64] = (uint32_t)(u >> 32);
-            }
-    }
+    if (in->omod && !(r->ext->desc->flags & OPF_COUT))
+        scale_results(w, r, dt, d);
+    bool nan0 = w->code->arch == ISA_GFX1201 || ((w->mode >> 8) & 1); /* gfx12 has no DX10_CLAMP */
     if (!in->clamp || (r->fl & RF_INTSAT))
         return;
     if (dt == KT_F32)

@@ -10,7 +10,7 @@ import pytest
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode, hexrow  # noqa: E402
-from rdna_ref import pattern, real  # noqa: E402
+from rdna_ref import FORMAT, pattern, real  # noqa: E402
 
 CDNA = ("gfx90a", "gfx942", "gfx950")
 RDNA = ("gfx1100", "gfx1201")
@@ -126,3 +126,74 @@ def test_exponentials_in_every_rounding_mode(arch):
             for i, b in enumerate(bits):
                 got, want = int(out[8 * i : 8 * i + 8], 16), pattern(2.0 ** real(b, kind), kind)
                 assert abs((got & (0xFFFFFFFF if kind == "f32" else 0xFFFF)) - want) <= 1, (kind, mode, real(b, kind))
+
+
+OVERFLOW = {0: (1, 1), 1: (1, 0), 2: (0, 1), 3: (0, 0)}
+"""Rounding mode: does an overflow become an infinity (positive, negative)?"""
+EDGES = {
+    "f16": [0, 0x8000, 1, 0x8001, 0x03FF, 0x0400, 0x8400, 0x07FE, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7800, 0xF7FF,
+            0x7C00, 0xFC00, 0x7E00],
+    "f32": [0, 1 << 31, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x80800000, 0x00FFFFFE, 0x3F800000, 0xBFC00000,
+            0x7F7FFFFF, 0xFF7FFFFF, 0x7E800000, 0xFEFFFFFF, 0x7F800000, 0xFF800000, 0x7FC00000],
+    "f64": [0, 1 << 63, 1, (1 << 63) | 1, (1 << 52) - 1, 1 << 52, (1 << 63) | 1 << 52, (2 << 52) - 2, 0x3FF << 52,
+            0xBFF8 << 48, (0x7FF << 52) - 1, (0xFFF << 52) - 1, 0x7FD << 52, 0xFFDF << 48, 0x7FF << 52, 0xFFF << 52,
+            0x7FF8 << 48],
+}  # fmt: skip
+
+
+def modified(x: int, kind: str, scale: int, clamp: bool, nan0: bool, rnd: int) -> int:
+    """A result after its output modifier (scale: a power of 2) and its clamp."""
+    e, m = FORMAT[kind]
+    exp, sign = x >> m & ((1 << e) - 1), x >> (e + m)
+    top = ((1 << e) - 1) << m
+    if scale and exp != (1 << e) - 1:
+        exp = exp + scale if exp else 0
+        if exp <= 0:
+            x = 0
+        elif exp >= (1 << e) - 1:
+            x = sign << (e + m) | (top if OVERFLOW[rnd][sign] else top - 1)
+        else:
+            x = sign << (e + m) | exp << m | x & ((1 << m) - 1)
+    if clamp and x & (1 << (e + m)) - 1 > top:
+        return 0 if nan0 else x
+    if clamp:
+        one = ((1 << (e - 1)) - 1) << m
+        x = 0 if x >> (e + m) else min(x, one)
+    return x
+
+
+@pytest.mark.parametrize("arch", ALL)
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_output_modifiers(arch, kind):
+    """Scales and clamps of a product with 1, under the modes that switch them."""
+    n, wide = lanes_of(arch), kind == "f64"
+    rnd = random.Random(kind)
+    xs = EDGES[kind] + [rnd.getrandbits(int(kind[1:])) for _ in range(n - len(EDGES[kind]))]
+    e, m = FORMAT[kind]
+    quiet = 1 << (m - 1)
+    xs = [x | quiet if x >> m & ((1 << e) - 1) == (1 << e) - 1 and x & ((1 << m) - 1) else x for x in xs]
+    src, dst = ("v[8:9]", "v[4:5]") if wide else ("v8", "v4")
+    e64 = "" if wide and arch != "gfx1201" else "_e64"
+    omods = {"": 0, " mul:2": 1, " mul:4": 2, " div:2": -1}
+    jobs = [(o, c) for o in omods for c in ("", " clamp")]
+    lines = [f"v_mul_{kind}{e64} {dst}, {src}, 1.0{c}{o}" for o, c in jobs]
+    regs = {8: [x & 0xFFFFFFFF for x in xs], 9: [x >> 32 for x in xs], 4: [0] * n, 5: [0] * n}
+    states = [dict.fromkeys(("fp32_denorm", "fp16_64_denorm"), d) | dict.fromkeys(("fp32_round", "fp16_64_round"), r)
+              for d in (0, 1, 3) for r in (0, 1, 2, 3)]  # fmt: skip
+    for (o, c), line, code in zip(jobs, lines, codes(arch, lines), strict=True):
+        for state in states:
+            for more in ({},) if arch == "gfx1201" else ({"ieee": 0}, {"ieee": 1}, {"ieee": 0, "dx10_clamp": 0}):
+                den, r = state["fp32_denorm"], state["fp32_round"]
+                works = arch == "gfx1201" or (not more["ieee"] and not den & 2)
+                nan0 = arch == "gfx1201" or more.get("dx10_clamp", 1) == 1
+                out = sim.execute(arch, code, {"wave": n, "mode": state | more,
+                                               "v": {str(k): hexrow(v) for k, v in regs.items()}})["v"]  # fmt: skip
+                for i, x in enumerate(xs):
+                    small = not x >> m & ((1 << e) - 1)
+                    if small and den == 3 and arch == "gfx1201" and o:
+                        continue  # the manual does not say whether a subnormal is scaled before it is flushed
+                    y = x & 1 << (e + m) if small and den != 3 else x  # 1 keeps subnormal sources, not results
+                    want = modified(y, kind, omods[o] if works else 0, bool(c), nan0, r)
+                    got = int(out["4"][8 * i : 8 * i + 8], 16)
+                    got |= int(out["5"][8 * i : 8 * i + 8], 16) << 32 if wide else 0
+                    assert got == want, f"{line} {state | more}: {x:x} gives {got:x}, not {want:x}"
