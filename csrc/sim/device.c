@@ -478,7 +478,8 @@ launch_locked(SimDevice *d, const SimLaunch *l)
     info.sink_self = rep;
     info.trace = l->trace;
     if (d->checks >> SIM_CHECK_RACE & 1) {
-        info.race = sim_race_new();
+        uint32_t lanes = k->wave64 ? 64 : 32, block = l->block[0] * l->block[1] * l->block[2];
+        info.race = sim_race_new((block + lanes - 1) / lanes);
         if (!info.race) {
             sim_reporter_finish(rep);
             return refuse(d, SIM_NO_MEMORY, "out of memory");

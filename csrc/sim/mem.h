@@ -239,7 +239,7 @@ typedef struct SimRaceSync { /* a store or atomic that was no release */
 } SimRaceSync;
 enum { SIM_NO_WAIT = 1, SIM_NO_WRITEBACK };
 
-SimRace *sim_race_new(void); /* NULL: out of memory */
+SimRace *sim_race_new(uint32_t waves); /* of a workgroup, 0: not known. NULL: out of memory */
 void sim_race_free(SimRace *r);
 /* One instruction of a wave: `bytes` at addr[lane] for each lane of exec. pc_slot identifies the instruction
  * in reports (24 bits: offset in the code / 4). Returns true when a race was found; *hit is the first. */

@@ -18,12 +18,13 @@
 #include "sim/race_int.h"
 
 SimRace *
-sim_race_new(void)
+sim_race_new(uint32_t waves)
 {
     SimRace *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    r->nepochs = 1;
+    r->waves = waves;
+    r->nepochs = FIRST_EPOCH;
     r->npcs = 1;
     r->npairs = 1;
     r->pages = calloc(PAGE_BUCKETS, sizeof *r->pages);
@@ -62,11 +63,11 @@ sim_race_free(SimRace *r)
             page_free(p);
         }
     }
-    for (uint32_t i = 1; i < r->nepochs; i++)
-        sim_known_free_(epoch_of(r, i)->known);
+    for (uint32_t i = FIRST_EPOCH; i < r->nepochs; i++)
+        sim_known_free_(epoch_of(r, i).known);
     for (uint32_t i = 0; i < PC_LEAVES; i++)
         free(atomic_load_explicit(&r->pc_leaf[i], memory_order_relaxed));
-    for (uint32_t i = 0; i < MAX_CHUNKS && r->chunk[i]; i++)
+    for (uint32_t i = FIRST_EPOCH >> CHUNK_BITS; i < MAX_CHUNKS && r->chunk[i]; i++)
         free(r->chunk[i]);
     for (uint32_t i = 0; i < BUCKETS; i++) {
         for (Bytes *b = r->bytes[i], *next; b; b = next) {
@@ -75,6 +76,7 @@ sim_race_free(SimRace *r)
         }
     }
     sim_regions_free_(r);
+    sim_pairs_free_(r);
     sim_syncs_free_(r);
     free(r->pages);
     free(r->pc_slot);
@@ -325,10 +327,10 @@ next_read(Access *a, uint32_t re)
     uint32_t id = re & EP_ID;
     if (!id || id == a->epoch)
         return a->epoch | (re & ~(uint32_t)EP_ID);
-    const Epoch *e = epoch_of(a->r, id);
+    Epoch e = epoch_of(a->r, id);
     if (!ordered(a, id, OF_READ))
-        return a->epoch | (re & EP_GROUPS) | (e->group != a->w->workgroup ? EP_GROUPS : EP_WAVES);
-    return a->epoch | (re & EP_GROUPS) | (e->interval >= a->w->waited ? re & EP_WAVES : 0);
+        return a->epoch | (re & EP_GROUPS) | (e.group != a->w->workgroup ? EP_GROUPS : EP_WAVES);
+    return a->epoch | (re & EP_GROUPS) | (e.interval >= a->w->waited ? re & EP_WAVES : 0);
 }
 
 /* Whole dwords [i, i + n) with the same write epoch and the same read epoch; false: dword by dword (a race,
@@ -454,11 +456,11 @@ static bool
 put_block(SimRace *r, Page *p, uint32_t b, const Entry *e, uint32_t n)
 {
     if (n == 1 && e->dwords == WHOLE_BLOCK && (e->at & 15) == 15) {
-        const Pair *q = pair_at(r, e->pair);
-        p->wr.block[b].epoch = q->wr;
-        p->wr.block[b].pc = q->wr_pc;
-        p->rd.block[b].epoch = q->rd;
-        p->rd.block[b].pc = q->rd_pc;
+        Pair q = pair_at(r, e->pair);
+        p->wr.block[b].epoch = q.wr;
+        p->wr.block[b].pc = q.wr_pc;
+        p->rd.block[b].epoch = q.rd;
+        p->rd.block[b].pc = q.rd_pc;
         return true;
     }
     bool ok = true;
@@ -620,7 +622,7 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
         }
     }
     let_go(&a);
-    if (kind == SIM_ACC_MAYBE && epoch_of(r, a.epoch)->released > w->releases)
+    if (kind == SIM_ACC_MAYBE && epoch_of(r, a.epoch).released > w->releases)
         w->releases++; /* what comes next is not released by this store */
     return a.found;
 }

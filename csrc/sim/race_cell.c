@@ -20,14 +20,14 @@ sim_race_found_(Access *a, const Verdict *v, uint64_t addr, uint32_t lane)
     if (a->found)
         return;
     a->found = true;
-    const Epoch *e = epoch_of(a->r, v->rec.epoch);
+    Epoch e = epoch_of(a->r, v->rec.epoch);
     *a->hit = (SimRaceHit){.addr = addr,
                            .lane = lane,
-                           .workgroup = v->known_party ? e->group : UINT32_MAX,
-                           .wave = v->known_party ? e->wave : UINT32_MAX,
+                           .workgroup = v->known_party ? e.group : UINT32_MAX,
+                           .wave = v->known_party ? e.wave : UINT32_MAX,
                            .pc_slot = v->rec.pc < PC_UNKNOWN ? a->r->pc_slot[v->rec.pc] : UINT32_MAX,
                            .other = v->other,
-                           .behind_barrier = e->group == a->w->workgroup && e->interval < a->w->waited};
+                           .behind_barrier = e.group == a->w->workgroup && e.interval < a->w->waited};
 }
 
 /* Both atomic; two stores that may be atomic are taken for plain ones. */
@@ -52,10 +52,10 @@ sim_race_judge_(Access *a, const Cell *c, uint32_t mask)
         return v;
     if (a->w->known) /* the other readers may be among what it acquired */
         return (Verdict){0};
-    const Epoch *e = epoch_of(a->r, c->rd.epoch);
+    Epoch e = epoch_of(a->r, c->rd.epoch);
     v.known_party = false;
     v.races =
-        c->rd.multi_group || (c->rd.multi_wave && e->group == a->w->workgroup && e->interval >= a->w->waited);
+        c->rd.multi_group || (c->rd.multi_wave && e.group == a->w->workgroup && e.interval >= a->w->waited);
     return v;
 }
 
@@ -74,15 +74,15 @@ sim_race_enter_(Access *a, Cell *c, uint32_t mask)
     }
     Rec n = {.epoch = a->epoch, .pc = a->pc, .mask = mask & 15, .atomic = atomic};
     if (read && rec->epoch && !ordered(a, rec->epoch, OF_READ)) {
-        const Epoch *e = epoch_of(a->r, rec->epoch);
-        n.multi_group = rec->multi_group || e->group != a->w->workgroup;
-        n.multi_wave = e->group == a->w->workgroup;
+        Epoch e = epoch_of(a->r, rec->epoch);
+        n.multi_group = rec->multi_group || e.group != a->w->workgroup;
+        n.multi_wave = e.group == a->w->workgroup;
         n.atomic &= rec->atomic;
     } else if (read && rec->epoch) {
         /* the same wave again (other releases) or after a barrier: readers of other groups stay unordered */
         n.multi_group = rec->multi_group;
-        const Epoch *e = epoch_of(a->r, rec->epoch);
-        n.multi_wave = rec->multi_wave && e->interval >= a->w->waited;
+        Epoch e = epoch_of(a->r, rec->epoch);
+        n.multi_wave = rec->multi_wave && e.interval >= a->w->waited;
     }
     n.moved = rec->moved;
     if (!read)

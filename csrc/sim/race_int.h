@@ -20,6 +20,12 @@ enum { /* epochs in the shadow: id and, for reads, marks */
        EP_WAVES = 1 << 30    /* other waves of the group read it too */
 };
 #define EP_GROUPS (UINT32_C(1) << 31) /* other groups read it too */
+enum { /* epochs below the first have no record: what waves do before their first barrier and release */
+       FIRST_EPOCH = 1 << 22,
+       PAIR_EPOCHS = 1 << 23, /* epochs below need no record of a pair either: its number says it all */
+       PAIR_SHAPES = 256
+};
+#define PAIR_SHAPE (UINT32_C(1) << 31) /* | shape * PAIR_EPOCHS | epoch */
 enum {
     PC_ATOMIC = 0x8000,
     PC_UNKNOWN = 0x7fff,
@@ -76,6 +82,12 @@ typedef struct Pair { /* as in a page: epochs with marks, instructions with PC_A
     uint16_t wr_pc, rd_pc;
 } Pair;
 
+typedef struct Shapes { /* pairs without records: wr, rd of at[] are marks | (is there one) */
+    Pair at[PAIR_SHAPES];
+    uint32_t n;
+    uint16_t hash[2 * PAIR_SHAPES]; /* numbers of shapes from 1, 0 = free */
+} Shapes;
+
 typedef struct Entry {
     uint16_t at;     /* block in the region << 4 | bytes of each dword */
     uint16_t dwords; /* of the block, not 0 */
@@ -126,6 +138,7 @@ typedef struct Bytes { /* a dword with records for each byte */
 enum { BUCKETS = 1 << 12, PAGE_BUCKETS = 1 << 16, REGION_BUCKETS = 1 << 12 };
 
 struct SimRace {
+    uint32_t waves;       /* of a workgroup; 0: not known */
     pthread_mutex_t lock; /* page table, epochs, instructions, sync */
     _Atomic(Page *) *pages;
     Epoch *chunk[MAX_CHUNKS];
@@ -145,13 +158,16 @@ struct SimRace {
     uint32_t npairs;
     uint32_t *pair_hash; /* numbers of pairs, 0 = free */
     uint32_t pair_slots; /* a power of two */
+    Shapes shapes;
     atomic_bool oom;
 };
 
-static inline const Epoch *
+static inline Epoch
 epoch_of(const SimRace *r, uint32_t id)
 {
-    return &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+    if (id < FIRST_EPOCH)
+        return (Epoch){.group = (id - 1) / r->waves, .wave = (id - 1) % r->waves};
+    return r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
 }
 
 /* Index of the first entry not before (group, wave). */
@@ -195,10 +211,10 @@ before(const SimRace *r, uint32_t id, const SimRaceWave *w, SimAccess kind)
 {
     if (id == w->epoch)
         return true;
-    const Epoch *e = epoch_of(r, id);
-    if (e->group == w->workgroup && (e->wave == w->wave || by_barrier(e, w, kind)))
+    Epoch e = epoch_of(r, id);
+    if (e.group == w->workgroup && (e.wave == w->wave || by_barrier(&e, w, kind)))
         return true;
-    return w->known && known_has(w->known, e);
+    return w->known && known_has(w->known, &e);
 }
 
 /* ---- one access ---- */
@@ -297,22 +313,37 @@ void sim_region_free_(Region *g);
 /* Entries [lo, hi) become these; false: out of memory (never when they are not more). */
 bool sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n);
 void sim_region_cut_(Region *g); /* a long list into several */
-static inline const Pair *
+static inline Pair
 pair_at(const SimRace *r, uint32_t id)
 {
-    return &r->pair[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
+    if (!(id & PAIR_SHAPE))
+        return id ? r->pair[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)] : (Pair){0};
+    Pair p = r->shapes.at[(id & ~PAIR_SHAPE) / PAIR_EPOCHS];
+    p.wr = p.wr ? (p.wr & ~(uint32_t)EP_ID) | id % PAIR_EPOCHS : 0;
+    p.rd = p.rd ? (p.rd & ~(uint32_t)EP_ID) | id % PAIR_EPOCHS : 0;
+    return p;
 }
+
+static inline bool
+same_pair(const Pair *p, const Pair *q)
+{
+    return p->wr == q->wr && p->rd == q->rd && p->wr_pc == q->wr_pc && p->rd_pc == q->rd_pc;
+}
+
+/* The number of a pair; 0: out of memory. No lock. */
+uint32_t sim_pair_of_(SimRace *r, const Pair *p);
+void sim_pairs_free_(SimRace *r);
 
 /* The records of a pair, for these bytes. */
 static inline Cell
 cell_of(const SimRace *r, uint32_t id, uint32_t mask)
 {
     Cell c = {{0}, {0}};
-    const Pair *p = id ? pair_at(r, id) : NULL;
-    if (p && p->wr)
-        c.wr = sim_race_rec_(p->wr, p->wr_pc, true);
-    if (p && p->rd)
-        c.rd = sim_race_rec_(p->rd, p->rd_pc, false);
+    Pair p = pair_at(r, id);
+    if (p.wr)
+        c.wr = sim_race_rec_(p.wr, p.wr_pc, true);
+    if (p.rd)
+        c.rd = sim_race_rec_(p.rd, p.rd_pc, false);
     c.wr.mask = c.rd.mask = mask & 15;
     return c;
 }

@@ -22,10 +22,13 @@ uint32_t
 sim_epoch_now_(SimRace *r, SimRaceWave *w)
 {
     if (w->epoch) {
-        const Epoch *e = epoch_of(r, w->epoch);
-        if (e->interval == w->interval && e->releases == w->releases && e->waited == w->waited)
+        Epoch e = epoch_of(r, w->epoch);
+        if (e.interval == w->interval && e.releases == w->releases && e.waited == w->waited)
             return w->epoch;
     }
+    uint64_t first = (uint64_t)w->workgroup * r->waves + w->wave + 1;
+    if (w->wave < r->waves && first < FIRST_EPOCH && !(w->interval | w->releases | w->waited))
+        return w->epoch = (uint32_t)first;
     pthread_mutex_lock(&r->lock);
     uint32_t id = r->nepochs, c = id >> CHUNK_BITS;
     if (c < MAX_CHUNKS && !r->chunk[c])
@@ -129,11 +132,11 @@ sim_race_open_release(SimRace *r, SimRaceWave *w)
 bool
 sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t id)
 {
-    const Epoch *e = epoch_of(r, id);
-    bool ok = sim_known_raise_(to, (KnownEntry){e->group, e->wave, e->released});
-    ok &= sim_known_raise_(to, (KnownEntry){e->group, ALL_WAVES, e->waited});
-    if (e->known)
-        ok &= sim_known_merge_(to, e->known);
+    Epoch e = epoch_of(r, id);
+    bool ok = sim_known_raise_(to, (KnownEntry){e.group, e.wave, e.released});
+    ok &= sim_known_raise_(to, (KnownEntry){e.group, ALL_WAVES, e.waited});
+    if (e.known)
+        ok &= sim_known_merge_(to, e.known);
     return ok;
 }
 
@@ -149,7 +152,7 @@ sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
 bool
 sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup)
 {
-    return epoch && epoch_of(r, epoch)->group == workgroup;
+    return epoch && epoch_of(r, epoch).group == workgroup;
 }
 
 /* ---- barriers ---- */

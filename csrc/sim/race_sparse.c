@@ -16,67 +16,7 @@
 
 #include "sim/race_int.h"
 
-enum { BLOCK_BYTES = 4 * BLOCK_DWORDS, CUT_AT = 1024, PAIR_SLOTS = 1 << 10 };
-
-/* ---- pairs ---- */
-
-static bool
-same_pair(const Pair *p, const Pair *q)
-{
-    return p->wr == q->wr && p->rd == q->rd && p->wr_pc == q->wr_pc && p->rd_pc == q->rd_pc;
-}
-
-static uint32_t
-pair_slot(const SimRace *r, const uint32_t *hash, uint32_t slots, const Pair *p)
-{
-    uint64_t h = ((uint64_t)p->wr << 32 | p->rd) * UINT64_C(0x9e3779b97f4a7c15);
-    h = (h ^ h >> 29 ^ ((uint64_t)p->wr_pc << 16 | p->rd_pc)) * UINT64_C(0xbf58476d1ce4e5b9);
-    uint32_t i = (uint32_t)(h >> 32) & (slots - 1);
-    while (hash[i] && !same_pair(pair_at(r, hash[i]), p))
-        i = (i + 1) & (slots - 1);
-    return i;
-}
-
-/* Room in the hash for one more (at most three quarters full). */
-static bool
-pair_room(SimRace *r)
-{
-    if (r->npairs < r->pair_slots / 4 * 3)
-        return true;
-    uint32_t slots = r->pair_slots ? 2 * r->pair_slots : PAIR_SLOTS;
-    uint32_t *hash = slots ? calloc(slots, sizeof *hash) : NULL;
-    if (!hash)
-        return false;
-    for (uint32_t id = 1; id < r->npairs; id++)
-        hash[pair_slot(r, hash, slots, pair_at(r, id))] = id;
-    free(r->pair_hash);
-    r->pair_hash = hash;
-    r->pair_slots = slots;
-    return true;
-}
-
-/* The number of a pair; 0: out of memory. */
-static uint32_t
-pair_of(SimRace *r, const Pair *p)
-{
-    uint32_t id = 0;
-    pthread_mutex_lock(&r->pair_lock);
-    if (pair_room(r)) {
-        uint32_t *slot = &r->pair_hash[pair_slot(r, r->pair_hash, r->pair_slots, p)];
-        uint32_t c = r->npairs >> CHUNK_BITS;
-        if (!*slot && c < MAX_CHUNKS) {
-            if (!r->pair[c])
-                r->pair[c] = malloc(sizeof(Pair) << CHUNK_BITS);
-            if (r->pair[c]) {
-                r->pair[c][r->npairs & ((1u << CHUNK_BITS) - 1)] = *p;
-                *slot = r->npairs++;
-            }
-        }
-        id = *slot;
-    }
-    pthread_mutex_unlock(&r->pair_lock);
-    return id;
-}
+enum { BLOCK_BYTES = 4 * BLOCK_DWORDS, CUT_AT = 1024 };
 
 /* ---- regions and lists ---- */
 
@@ -134,9 +74,6 @@ sim_regions_free_(SimRace *r)
             next = g->next;
             sim_region_free_(g);
         }
-    for (uint32_t i = 0; i < MAX_CHUNKS && r->pair[i]; i++)
-        free(r->pair[i]);
-    free(r->pair_hash);
 }
 
 uint32_t
@@ -216,12 +153,12 @@ sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n)
 static const Step *
 step(Access *a, uint32_t pair)
 {
-    Step *s = &a->step[pair % TL_COUNT(a->step)];
+    Step *s = &a->step[(pair ^ pair / PAIR_EPOCHS) % TL_COUNT(a->step)];
     if (s->valid && s->from == pair)
         return s;
     *s = (Step){true, pair, pair, 0, {0}};
     Cell c = cell_of(a->r, pair, 15);
-    Pair to = pair ? *pair_at(a->r, pair) : (Pair){0};
+    Pair from = pair_at(a->r, pair), to = from;
     bool read = is_read(a->kind);
     const Rec *rec = read ? &c.rd : &c.wr;
     if (a->kind == SIM_ACC_ATOMIC && c.wr.multi_wave) /* what an atomic puts an end to, it may have seen */
@@ -238,8 +175,8 @@ step(Access *a, uint32_t pair)
         to.wr = epoch;
         to.wr_pc = pc_bits(rec);
     }
-    if (!pair || !same_pair(&to, pair_at(a->r, pair)))
-        s->to = pair_of(a->r, &to);
+    if (!same_pair(&to, &from))
+        s->to = sim_pair_of_(a->r, &to);
     if (!s->to)
         atomic_store(&a->r->oom, true);
     return s;

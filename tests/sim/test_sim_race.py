@@ -52,7 +52,7 @@ def lib(build):
     lib = C.CDLL(str(path))
     if not hasattr(lib, "sim_race_new"):
         pytest.skip("the test library is from before the race shadow")
-    lib.sim_race_new.restype = C.c_void_p
+    lib.sim_race_new.restype, lib.sim_race_new.argtypes = C.c_void_p, [C.c_uint32]
     lib.sim_race_free.argtypes = [C.c_void_p]
     lib.sim_race_access.restype = C.c_bool
     lib.sim_race_access.argtypes = [
@@ -75,8 +75,8 @@ def lib(build):
 class Program:
     """Waves that access memory; `hit` is the last race found or None."""
 
-    def __init__(self, lib) -> None:
-        self.lib, self.race, self.waves, self.hit = lib, lib.sim_race_new(), {}, None
+    def __init__(self, lib, waves: int = 4) -> None:
+        self.lib, self.race, self.waves, self.hit = lib, lib.sim_race_new(waves), {}, None
 
     def wave(self, group: int, wave: int = 0) -> Wave:
         return self.waves.setdefault((group, wave), Wave(workgroup=group, wave=wave))
