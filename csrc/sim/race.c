@@ -357,19 +357,14 @@ touch_same(Access *a, Page *p, uint32_t i, uint32_t n, uint32_t we, uint32_t re)
     return true;
 }
 
-typedef struct Run { /* lanes that follow each other in memory */
-    uint64_t lo, hi;
-    uint32_t lane; /* of the byte at lo */
-} Run;
-
 static uint32_t
-lane_of(const Access *a, const Run *run, uint64_t addr)
+lane_of(const Access *a, const Span *run, uint64_t addr)
 {
     return run->lane + (uint32_t)((addr - run->lo) / a->bytes);
 }
 
 static void
-touch_one(Access *a, Page *p, uint32_t mask, uint64_t addr, const Run *run)
+touch_one(Access *a, Page *p, uint32_t mask, uint64_t addr, const Span *run)
 {
     uint32_t i = addr >> 2 & (PAGE_DWORDS - 1);
     Cell c = cell_get(p, i);
@@ -380,7 +375,7 @@ touch_one(Access *a, Page *p, uint32_t mask, uint64_t addr, const Run *run)
 
 /* [lo, hi) of one page. */
 static void
-touch_run(Access *a, Page *p, uint64_t lo, uint64_t hi, const Run *run)
+touch_run(Access *a, Page *p, uint64_t lo, uint64_t hi, const Span *run)
 {
     if (lo & 3) {
         uint64_t end = TL_MIN((lo | 3) + 1, hi);
@@ -484,6 +479,13 @@ promote(SimRace *r, Region *g, uint32_t page)
         whole += l->e[hi].dwords == WHOLE_BLOCK && (l->e[hi].at & 15) == 15;
     if (whole < PAGE_BLOCKS / 4 || (whole < PAGE_BLOCKS / 2 && whole < hi - lo))
         return;
+    if (g->kinds) {
+        uint64_t at = (g->key << REGION_BITS) + ((uint64_t)page << PAGE_BITS);
+        sim_combs_clear_(r, g, at, at + (1u << PAGE_BITS));
+        l = list_of(g, first);
+        lo = sim_list_at_(l, first);
+        hi = sim_list_at_(l, first + per);
+    }
     Page *p = calloc(1, sizeof *p);
     bool ok = p != NULL;
     if (p) {
@@ -590,6 +592,49 @@ hold(Access *a, uint64_t addr)
     return true;
 }
 
+/* Lanes that follow each other in memory, or lie at one place. */
+static uint32_t
+spans(const uint64_t *addr, uint64_t exec, uint32_t bytes, Span *span)
+{
+    uint32_t n = 0;
+    while (exec) {
+        uint32_t l = (uint32_t)__builtin_ctzll(exec);
+        Span *s = &span[n++];
+        *s = (Span){addr[l], addr[l] + bytes, l};
+        for (exec &= exec - 1, l++; exec & (UINT64_C(1) << (l & 63)) && l < 64 && addr[l] == s->hi; l++) {
+            exec &= exec - 1;
+            s->hi += bytes;
+        }
+        if (s->hi - s->lo == bytes)
+            while (exec && addr[__builtin_ctzll(exec)] == s->lo)
+                exec &= exec - 1;
+    }
+    return n;
+}
+
+/* false: not as a comb */
+static bool
+enter_comb(Access *a, const Span *s, uint32_t n)
+{
+    return hold(a, s->lo) && a->region && sim_comb_touch_(a, s, n);
+}
+
+/* false: out of memory */
+static bool
+enter_span(Access *a, const Span *s)
+{
+    for (uint64_t lo = s->lo, end; lo < s->hi; lo = end) {
+        end = TL_MIN(((lo >> PAGE_BITS) + 1) << PAGE_BITS, s->hi);
+        if (!hold(a, lo))
+            return false;
+        if (a->page)
+            touch_run(a, a->page, lo, end, s);
+        else
+            sim_region_touch_(a, lo, end);
+    }
+    return true;
+}
+
 bool
 sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec, uint32_t bytes,
                 SimAccess kind, uint32_t pc_slot, SimRaceHit *hit)
@@ -599,26 +644,18 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
     if (!(a.epoch = sim_epoch_now_(r, w)))
         return false;
     a.pc = sim_pc_number_(r, pc_slot);
-    while (exec) {
-        uint32_t l = (uint32_t)__builtin_ctzll(exec);
-        Run run = {addr[l], addr[l] + bytes, l};
-        for (exec &= exec - 1, l++; exec & (UINT64_C(1) << (l & 63)) && l < 64 && addr[l] == run.hi; l++) {
-            exec &= exec - 1;
-            run.hi += bytes;
+    Span span[64];
+    uint32_t n = spans(addr, exec, bytes, span);
+    for (uint32_t i = 0, one_by_one = 0; i < n;) {
+        uint32_t comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
+        if (comb && enter_comb(&a, span + i, comb)) {
+            i += comb;
+            continue;
         }
-        if (run.hi - run.lo == bytes) /* several lanes at one place */
-            while (exec && addr[__builtin_ctzll(exec)] == run.lo)
-                exec &= exec - 1;
-        for (uint64_t lo = run.lo, end; lo < run.hi; lo = end) {
-            end = TL_MIN(((lo >> PAGE_BITS) + 1) << PAGE_BITS, run.hi);
-            if (!hold(&a, lo)) {
-                atomic_store(&r->oom, true);
-                return a.found;
-            }
-            if (a.page)
-                touch_run(&a, a.page, lo, end, &run);
-            else
-                sim_region_touch_(&a, lo, end);
+        one_by_one = TL_MAX(one_by_one, i + comb);
+        if (!enter_span(&a, &span[i++])) {
+            atomic_store(&r->oom, true);
+            return a.found;
         }
     }
     let_go(&a);

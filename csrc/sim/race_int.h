@@ -99,12 +99,27 @@ typedef struct List { /* sorted by `at` */
     uint32_t n, cap;
 } List;
 
+/* Elements of an access at equal distances: race_comb.c. */
+typedef struct Comb {
+    uint32_t at;   /* (start % stride * across + start / stride) * 2^13 | number of teeth */
+    uint32_t pair; /* not 0 */
+} Comb;
+
+typedef struct Combs {
+    uint32_t stride, width; /* width: at most half of it */
+    uint32_t across;        /* strides in a region */
+    uint32_t n, cap;
+    Comb *c; /* sorted by `at` */
+} Combs;
+
 typedef struct Region {
     struct Region *next;
     uint64_t key;
     atomic_flag lock;
+    uint8_t kinds;          /* of combs */
     _Atomic uint64_t dense; /* pages that are kept as a Page; set under the lock, never taken back */
-    List one, *sub;         /* sub, once there are many: REGION_LISTS of as many blocks each */
+    Combs *combs;
+    List one, *sub; /* sub, once there are many: REGION_LISTS of as many blocks each */
 } Region;
 
 typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
@@ -252,6 +267,11 @@ typedef struct Access {
     Step step[4];
 } Access;
 
+typedef struct Span { /* lanes that follow each other in memory */
+    uint64_t lo, hi;
+    uint32_t lane; /* of the byte at lo */
+} Span;
+
 enum { OF_WRITE, OF_READ };
 
 static inline bool
@@ -299,6 +319,16 @@ Region *sim_region_of_(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* Enters [lo, hi) of one page of the access' region. Some of it waits for sim_region_flush_. */
 void sim_region_touch_(Access *a, uint64_t lo, uint64_t hi);
 void sim_region_flush_(Access *a);
+/* What the access makes of bytes with this pair of records. */
+const Step *sim_race_step_(Access *a, uint32_t pair);
+/* How many of the first of n > 1 elements could be the teeth of a comb; 0: too few. */
+uint32_t sim_comb_of_(const Span *s, uint32_t n);
+/* Enters them in the access' region as a comb; false, nothing done: to be entered one by one. */
+bool sim_comb_touch_(Access *a, const Span *s, uint32_t n);
+/* Makes entries of what teeth have bytes of [lo, hi), which lies in the region. */
+void sim_combs_clear_(SimRace *r, Region *g, uint64_t lo, uint64_t hi);
+uint32_t sim_combs_get_(const Region *g, uint64_t addr); /* the pair of a byte; 0: in no comb */
+void sim_combs_free_(Region *g);
 /* Index of the first entry not below `at`. */
 uint32_t sim_list_at_(const List *l, uint32_t at);
 static inline List *

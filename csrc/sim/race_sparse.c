@@ -63,6 +63,7 @@ sim_region_free_(Region *g)
         free(g->sub[k].e);
     free(g->sub);
     free(g->one.e);
+    sim_combs_free_(g);
     free(g);
 }
 
@@ -149,9 +150,8 @@ sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n)
 
 /* ---- one access ---- */
 
-/* What the access makes of bytes with this pair of records. */
-static const Step *
-step(Access *a, uint32_t pair)
+const Step *
+sim_race_step_(Access *a, uint32_t pair)
 {
     Step *s = &a->step[(pair ^ pair / PAIR_EPOCHS) % TL_COUNT(a->step)];
     if (s->valid && s->from == pair)
@@ -265,7 +265,7 @@ touch_part(Access *a, List *l, uint32_t lo, uint32_t hi)
             add(&p, e.at, e.dwords, e.pair);
             continue;
         }
-        const Step *s = step(a, e.pair);
+        const Step *s = sim_race_step_(a, e.pair);
         take(&p, s, over, both);
         add(&p, e.at, e.dwords & ~over, e.pair);
         add(&p, block << 4 | (sel & ~both), over, e.pair);
@@ -278,7 +278,7 @@ touch_part(Access *a, List *l, uint32_t lo, uint32_t hi)
     }
     for (uint32_t t = 1; t < 16; t++)
         if (need[t]) {
-            const Step *s = step(a, 0);
+            const Step *s = sim_race_step_(a, 0);
             add(&p, block << 4 | t, need[t], s->to);
         }
     if (p.lane < 64)
@@ -295,7 +295,7 @@ touch_simply(Access *a, List *l, uint32_t lo, uint32_t hi)
     if (hi - lo > 1 || (hi > lo && (l->e[lo].at != a->at || l->e[lo].dwords != a->dwords)))
         return false;
     Entry e = {(uint16_t)a->at, (uint16_t)a->dwords, hi > lo ? l->e[lo].pair : 0};
-    const Step *s = step(a, e.pair);
+    const Step *s = sim_race_step_(a, e.pair);
     if (s->verdict.races || s->replaces || !s->to)
         return false;
     e.pair = s->to;
@@ -341,6 +341,8 @@ void
 sim_region_touch_(Access *a, uint64_t lo, uint64_t hi)
 {
     const uint32_t in_region = (1u << REGION_BITS) - 1;
+    if (a->region->kinds)
+        sim_combs_clear_(a->r, a->region, lo, hi);
     while (lo < hi) {
         uint32_t at = (uint32_t)(lo & in_region) / BLOCK_BYTES << 4, i = lo % BLOCK_BYTES / 4;
         uint64_t end = TL_MIN((lo | 3) + 1, hi);
@@ -363,5 +365,5 @@ sim_region_get_(const SimRace *r, Region *g, uint64_t addr)
     for (uint32_t i = sim_list_at_(l, block << 4); i < l->n && l->e[i].at >> 4 == block; i++)
         if (l->e[i].dwords >> (addr % BLOCK_BYTES / 4) & 1 && l->e[i].at >> (addr & 3) & 1)
             return cell_of(r, l->e[i].pair, 15);
-    return (Cell){{0}, {0}};
+    return cell_of(r, sim_combs_get_(g, addr), 15);
 }
