@@ -389,16 +389,18 @@ PATTERN = """
   s_mul_i32 s6, s2, {group}
   s_movk_i32 s9, {turns}
   s_mov_b32 s7, {apart}
+  v_lshrrev_b32 v0, {lanes}, v0
+  s_mov_b64 exec, {exec}
   v_add_u32 v0, s6, v0
+  v_mov_b32 v5, 1
   s_waitcnt lgkmcnt(0)
 loop:
   v_mul_lo_u32 v1, v0, s7
   v_and_b32 v1, {inside}, v1
-  global_load_{load} v4, v1, s[4:5]
-  s_waitcnt vmcnt(0)
-  v_add_u32 v4, 1, v4
-  global_store_{store} v1, v4, s[4:5]
-  v_add_u32 v0, 256, v0
+  v_lshrrev_b32 v2, {column}, v0
+  v_add_u32 v1, v2, v1
+  {access}
+  v_add_u32 v0, {step}, v0
   s_sub_u32 s9, s9, 1
   s_cmp_lg_u32 s9, 0
   s_cbranch_scc1 loop
@@ -409,28 +411,70 @@ TURNS = 16
 
 
 class Pattern(NamedTuple):
-    """Element i of `bytes` lies at i * apart, modulo SIZE."""
+    """Element i of `bytes` lies at i * apart modulo `size`, one byte on for each 2^column before it. Each lane
+    adds one to TURNS elements, or one lane of each wave to one."""
 
     bytes: int
     apart: int
-    part: float = 1.0  # of the elements there could be
+    count: int = 0  # of elements, 0: as many as there is room for
+    size: int = SIZE
+    column: int = 31
+    lone: bool = False
+    how: str = "add"
+
+    def lanes(self) -> int:
+        return 4 if self.lone else 256 * TURNS
 
     def groups(self) -> int:
-        """Workgroups of 256 lanes with TURNS elements each."""
-        step = self.apart if self.part == 1 else self.bytes
-        return int(SIZE / step * self.part) // (256 * TURNS)
+        return (self.count or self.size // self.apart) // self.lanes()
 
     def touched(self) -> int:
-        return self.groups() * 256 * TURNS * self.bytes
+        return self.groups() * self.lanes() * self.bytes
+
+    def body(self) -> str:
+        load, store = {4: ("dword", "dword"), 2: ("ushort", "short"), 1: ("ubyte", "byte")}[self.bytes]
+        return PATTERN.format(
+            group=self.lanes(),
+            turns=1 if self.lone else TURNS,
+            step=256,
+            lanes=6 if self.lone else 0,
+            exec=1 if self.lone else -1,
+            apart=self.apart,
+            inside=self.size - self.bytes,
+            column=self.column,
+            access=ACCESS[self.how].format(load=load, store=store),
+        )
+
+
+ACCESS = {
+    "add": """
+  global_load_{load} v4, v1, s[4:5]
+  s_waitcnt vmcnt(0)
+  v_add_u32 v4, 1, v4
+  global_store_{store} v1, v4, s[4:5]""",
+    "release": """
+  buffer_wbl2 sc1
+  s_waitcnt vmcnt(0)
+  global_atomic_add v1, v5, s[4:5] sc1""",
+}
 
 
 PATTERNS = {
     **{f"dword-in-{k}": Pattern(4, 4 * k) for k in (2, 3, 8, 16, 33, 1024)},
-    "random-dwords": Pattern(4, 4 * 0x9E3779B1 & 0xFFFFFFFF, 0.01),  # an odd multiple: no dword twice
     "half-in-2": Pattern(2, 4),
     "half-in-33": Pattern(2, 66),
     "byte-in-4": Pattern(1, 4),
     "byte-in-64": Pattern(1, 64),
+    "byte-columns": Pattern(1, 4096, 32 * MIB, 32 * MIB, column=13),
+    "random-dwords": Pattern(4, 4 * 0x9E3779B1 & 0xFFFFFFFF, SIZE // 400),  # an odd multiple: no dword twice
+    "random-halves": Pattern(2, 2 * 0x9E3779B1 & 0xFFFFFFFF, SIZE // 200),
+    "random-bytes": Pattern(1, 0x9E3779B1, SIZE // 200),
+    "lane-dwords": Pattern(4, 4, MIB, lone=True),
+    "lane-dword-in-33": Pattern(4, 132, MIB, lone=True),
+    "releases": Pattern(4, 4, 16 * MIB, how="release"),
+    "release-in-33": Pattern(4, 132, how="release"),
+    "lane-releases": Pattern(4, 4, MIB, lone=True, how="release"),
+    "lane-release-in-33": Pattern(4, 132, MIB, lone=True, how="release"),
 }
 
 
@@ -465,12 +509,7 @@ def memory_case(what: str, checks: str, threads: int) -> int:
     width, shift, group, step, turns, grid, block, lds = "dwordx4", 4, 4096 * 32, 4096, 32, size // (4096 * 32), 256, 0
     body = IN_PLACE.format(width=width, shift=shift, group=group, step=step, turns=turns)
     if what in PATTERNS:
-        p = PATTERNS[what]
-        load, store = {4: ("dword", "dword"), 2: ("ushort", "short"), 1: ("ubyte", "byte")}[p.bytes]
-        grid = p.groups()
-        body = PATTERN.format(
-            group=256 * TURNS, turns=TURNS, apart=p.apart, inside=SIZE - p.bytes, load=load, store=store
-        )
+        grid, body = PATTERNS[what].groups(), PATTERNS[what].body()
     if what == "resident":
         size, grid, block, lds, body = 4096, 304, 64, 65536, RESIDENT.format(groups=304)
     elif what == "touched":  # a sixteenth of the buffer

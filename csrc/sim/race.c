@@ -1,11 +1,11 @@
 /* race.c - happens-before races on global memory (contract in mem.h).
  *
  * Each access is stamped with an epoch: (workgroup, wave, barrier interval, releases so far), interned to 30
- * bits, and with its instruction, interned to 15 bits. Memory of which little is touched is in race_sparse.c;
- * once half of the blocks of a page of 4 KiB were covered as a whole, the page moves here. It keeps the last
- * write and the last read of each block of 16 dwords; where an access covers only a part of a block, of each
- * dword of it (6 bytes), and of which bytes of it where it does not cover the dword. Where waves touch
- * different bytes of one dword the dword moves to an overflow table with records for each byte.
+ * bits, and with its instruction, interned to 15 bits. Memory of which little is touched is in race_sparse.c
+ * and race_comb.c; once half of the blocks of a page of 4 KiB were covered as a whole, the page moves here.
+ * It keeps the last write and the last read of each block of 16 dwords; where an access covers only a part of
+ * a block, of each dword of it (6 bytes), and of which bytes of it where it does not cover the dword. Where
+ * waves touch different bytes of one dword the dword moves to an overflow table with records for each byte.
  *
  * Lanes that follow each other in memory are taken as one run, and a run whose records are all the same (one
  * instruction of one wave made them) is judged and entered at once. Pages are found by hash without a lock,

@@ -1,6 +1,6 @@
 /* race_int.h - shared by race.c (the shadow of global memory, pages touched densely), race_sparse.c (the rest
- * of it), race_cell.c (the rules for one byte or dword), race_order.c (what happens before what) and
- * race_sync.c (releases). */
+ * of it), race_comb.c (elements at equal distances), race_pair.c (numbers of pairs of records), race_cell.c
+ * (the rules for one byte or dword), race_order.c (what happens before what) and race_sync.c (releases). */
 #ifndef TL_SIM_RACE_INT_H
 #define TL_SIM_RACE_INT_H
 

@@ -4,8 +4,8 @@
  * A region covers 256 KiB. Its list has an entry (8 bytes) for all dwords of a block of 64 bytes whose last
  * write and last read are the same: one for a column of a matrix, one for a lone dword; dwords of which
  * single bytes were touched have entries by bytes, exact to the byte. Pairs of last write and last read are
- * numbered (12 bytes and a place in a hash): what a wave's instruction leaves behind is one pair, wherever
- * its lanes went. A long list is cut into sixteen.
+ * numbered (race_pair.c): what a wave's instruction leaves behind is one pair, wherever its lanes went. A
+ * long list is cut into sixteen. Elements at equal distances are in race_comb.c.
  *
  * Parts of one block that lanes touch one after the other are gathered and entered at once; what an access
  * makes of a pair is worked out once an instruction. */

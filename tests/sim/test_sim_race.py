@@ -272,22 +272,23 @@ def test_chain(p):
 PAGE = [[A + 1024 * k + 16 * i for i in range(64)] for k in range(4)]
 
 
-@pytest.mark.parametrize("page", ["sparse", "dense", "either"])
+@pytest.mark.parametrize("page", ["sparse", "dense", "either", "apart"])
 @pytest.mark.parametrize("lanes", [1, 6, 64])
 def test_random_programs_against_vector_clocks(lib, lanes, page):
     """No false report on small random programs, and next to no race missed (an earlier one of several readers may
     be, once the writer has acquired something: the header says so). On a page of which little is touched, on one that
-    was read as a whole before, and where that happens underway."""
+    was read as a whole before, where that happens underway, and where lanes lie apart, over several regions."""
     seed = 11
     print(f"seed {seed}")
     rng = random.Random(seed)
     races = clean = planted = 0
     for _ in range(1500 if lanes == 1 else 400):
-        p = Program(lib)
+        p = Program(lib, rng.choice([0, 1, 4]))
         groups, nw = rng.choice([1, 2, 3]), rng.choice([1, 2])
         clock = {(g, w): {(g, w): 1} for g in range(groups) for w in range(nw)}
         sync: dict[int, dict] = {}
         last: dict[int, list] = {}  # byte -> [(who, time, kind)]
+        apart = [rng.choice([3, 5, 9, 24, 30, 66, 132, 1000, 4096, 5001]) for _ in range(2)]
 
         def join(a, b):
             for k, v in b.items():
@@ -325,6 +326,10 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
                 step = rng.choice([0, n, n, n, 2 * n, rng.randrange(40)])
                 for _ in range(rng.randrange(lanes)):  # lanes in a row, apart, overlapping, at one place
                     at.append(at[-1] + (step if rng.random() < 0.9 else rng.randrange(40)))
+                if page == "apart" and rng.random() < 0.9:
+                    step, n = rng.choice(apart) * rng.choice([1, 1, -1]), rng.choice([1, 1, 2, 4])
+                    first = A + 0x40000 * (step < 0) + rng.choice([0, 0, 1, 4, *apart]) + apart[0] * rng.randrange(5)
+                    at = [first + step * i for i in range(lanes) if i < 3 or lanes < 9 or rng.random() < 0.95]
                 if page == "either" and rng.random() < 0.2:
                     kind, n, at = rng.choice([READ, WRITE]), 16, PAGE[rng.randrange(2)]
                 bad = set()
@@ -370,7 +375,13 @@ SPARSE = {
     "half-in-2": (2, [4 * i for i in range(2**18)]),
     "byte-in-4": (1, [4 * i + 3 for i in range(2**18)]),
     "random": (4, [4 * x for x in random.Random(5).sample(range(2**22), 2**15)]),
+    **{f"byte-in-{k}": (1, [k * i for i in range(2**16)]) for k in (3, 9, 30, 64, 1000)},
+    **{f"half-in-{k}": (2, [2 * k * i for i in range(2**15)]) for k in (3, 5, 33)},
+    "byte-columns": (1, [(i & 511) * 1024 + (i >> 9) for i in range(2**19)]),
+    "upwards": (4, [132 * (64 * (i // 64) + 63 - i % 64) for i in range(2**15)]),
 }
+LANE = {"lane-dwords": 4, "lane-dword-in-33": 132}
+SPARSE |= {name: (4, [k * i for i in range(2**16)]) for name, k in LANE.items()}
 
 
 @pytest.mark.parametrize("pattern", SPARSE)
@@ -378,21 +389,26 @@ def test_shadow_of_patterns(p, pattern):
     """At most four bytes of shadow for each byte read and written, by waves of different workgroups, also where waves
     come back to what others touched; races are seen there."""
     n, at = SPARSE[pattern]
-    waves = [(i // 64 % 500, at[i : i + 64]) for i in range(0, len(at), 64)]
+    lanes, groups = (1, len(at)) if pattern in LANE else (64, 500)
+    waves = [(i // lanes % groups, at[i : i + lanes]) for i in range(0, len(at), lanes)]
     p.access((1000,), READ, A - 2**24)
+    for group, _ in waves:
+        p.wave(group)
     before = heap()
     for kind, pc in ((READ, 3), (WRITE, 4)):
-        for group, lanes in waves:
-            assert not p.access((group,), kind, [A + x for x in lanes], n, pc)
+        for group, part in waves:
+            assert not p.access((group,), kind, [A + x for x in part], n, pc)
     grown = heap() - before
     print(f"{grown / (n * len(at)):.2f} bytes of shadow a byte")
     assert grown <= 4 * n * len(at)
+    touched = set(at)
     for i in (0, 7, len(at) - 1):
         assert p.access((777,), READ, A + at[i], n)
-        assert (p.hit.workgroup, p.hit.pc_slot, p.hit.addr) == (i // 64 % 500, 4, A + at[i])
+        assert (p.hit.workgroup, p.hit.pc_slot, p.hit.addr) == (i // lanes % groups, 4, A + at[i])
     assert p.access((778,), WRITE, [A + x for x in waves[-1][1]], n) and p.hit.lane == 0
     if n < 4:
-        assert not p.access((779,), WRITE, [A + (x & ~3) + (2 if n == 2 else 0) for x in waves[5][1]], n)
+        free = [A + (x ^ n) for x in waves[5][1] if x ^ n not in touched]
+        assert not free or not p.access((779,), WRITE, free, n)
 
 
 def test_bytes_of_one_dword_by_four_waves(p):
