@@ -282,7 +282,7 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
     print(f"seed {seed}")
     rng = random.Random(seed)
     races = clean = planted = 0
-    for _ in range(1500 if lanes == 1 else 400):
+    for _ in range(1500 if lanes == 1 else 700 if page == "apart" else 400):
         p = Program(lib, rng.choice([0, 1, 4]))
         groups, nw = rng.choice([1, 2, 3]), rng.choice([1, 2])
         clock = {(g, w): {(g, w): 1} for g in range(groups) for w in range(nw)}
@@ -328,7 +328,7 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
                     at.append(at[-1] + (step if rng.random() < 0.9 else rng.randrange(40)))
                 if page == "apart" and rng.random() < 0.9:
                     step, n = rng.choice(apart) * rng.choice([1, 1, -1]), rng.choice([1, 1, 2, 4])
-                    first = A + 0x40000 * (step < 0) + rng.choice([0, 0, 1, 4, *apart]) + apart[0] * rng.randrange(5)
+                    first = A + 0x40000 * (step < 0) + rng.choice([0, 0, 1, 4, *apart]) + apart[0] * rng.randrange(3)
                     at = [first + step * i for i in range(lanes) if i < 3 or lanes < 9 or rng.random() < 0.95]
                 if page == "either" and rng.random() < 0.2:
                     kind, n, at = rng.choice([READ, WRITE]), 16, PAGE[rng.randrange(2)]
