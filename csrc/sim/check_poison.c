@@ -344,6 +344,47 @@ scalar_bits(const SimWave *w, SimSrc s, bool wide)
     return s.kind == SRC_X && s.idx == 253 && c->scc_p ? 1 : 0;
 }
 
+/* Of operations that move bits, or whose carries go upwards: where undefined bits pa of a and pb of b go. */
+static uint64_t
+moved_bits(PoisonRule rule, uint64_t pa, uint64_t pb, uint64_t b, bool wide)
+{
+    uint32_t bits = wide ? 64 : 32, by = (uint32_t)b & (bits - 1);
+    bool sums = rule == POI_SALU_SUM, packs = rule >= POI_SALU_PACKLL && rule <= POI_SALU_PACKHH;
+    uint64_t lowest = (pa | pb) & -(pa | pb), ones = ~UINT64_C(0);
+    int64_t top = (int64_t)(pa << (64 - bits)); /* the sign in front */
+    if (sums)
+        return -lowest;
+    if (rule == POI_SALU_SEXT8 || rule == POI_SALU_SEXT16)
+        return rule == POI_SALU_SEXT8 ? (uint64_t)(int8_t)pa : (uint64_t)(int16_t)pa;
+    if (!packs && pb) /* how far, how many */
+        return ones;
+    switch (rule) {
+    case POI_SALU_SHL:
+        return pa << by;
+    case POI_SALU_SHR:
+        return pa >> by;
+    case POI_SALU_SAR:
+        return (uint64_t)(top >> (64 - bits) >> by);
+    case POI_SALU_PACKLL:
+    case POI_SALU_PACKLH:
+    case POI_SALU_PACKHL:
+    case POI_SALU_PACKHH: {
+        bool high_a = rule == POI_SALU_PACKHL || rule == POI_SALU_PACKHH;
+        bool high_b = rule == POI_SALU_PACKLH || rule == POI_SALU_PACKHH;
+        return (pa >> (high_a ? 16 : 0) & 0xffff) | (pb >> (high_b ? 16 : 0) & 0xffff) << 16;
+    }
+    default:
+        break;
+    }
+    uint32_t n = (uint32_t)(b >> 16) & 127; /* bit field */
+    uint64_t x = (rule == POI_SALU_BFEI ? (uint64_t)(top >> (64 - bits)) : pa) >> by;
+    if (n == 0)
+        return 0;
+    if (n >= bits)
+        return x;
+    return rule == POI_SALU_BFEI ? (uint64_t)((int64_t)(x << (64 - n)) >> (64 - n)) : x & ~(ones << n);
+}
+
 static void
 salu_poison(SimWave *w, const SimRec *r, const SimExt *x)
 {
@@ -382,8 +423,11 @@ salu_poison(SimWave *w, const SimRec *r, const SimExt *x)
                   ? pb
                   : c->sp[r->dst] | (wide ? (uint64_t)c->sp[r->dst + 1] << 32 : 0);
         break;
-    default:
+    case POI_SALU:
         out = all;
+        break;
+    default:
+        out = all ? moved_bits((PoisonRule)x->poison, pa, pb, b, wide) : 0;
         break;
     }
     if (x->writes_exec) /* what was undefined and mattered has been reported; a saved EXEC is defined */
@@ -659,6 +703,18 @@ sim_chk_poison(SimWave *w, const SimRec *r)
     case POI_SALU_SEL:
     case POI_SALU_ANDN2:
     case POI_SALU_ORN2:
+    case POI_SALU_SHL:
+    case POI_SALU_SHR:
+    case POI_SALU_SAR:
+    case POI_SALU_BFE:
+    case POI_SALU_BFEI:
+    case POI_SALU_SEXT8:
+    case POI_SALU_SEXT16:
+    case POI_SALU_PACKLL:
+    case POI_SALU_PACKLH:
+    case POI_SALU_PACKHL:
+    case POI_SALU_PACKHH:
+    case POI_SALU_SUM:
         if (x->writes_exec && !exec_sinks(w, r, x))
             return false;
         salu_poison(w, r, x);

@@ -76,6 +76,18 @@ typedef enum PoisonRule {             /* how undefinedness goes through a VALU i
                           POI_SALU_SEL,
                           POI_SALU_ANDN2,
                           POI_SALU_ORN2,
+                          POI_SALU_SHL, /* shifts and moves of bits: each bit goes where its value goes */
+                          POI_SALU_SHR,
+                          POI_SALU_SAR,
+                          POI_SALU_BFE,
+                          POI_SALU_BFEI,
+                          POI_SALU_SEXT8,
+                          POI_SALU_SEXT16,
+                          POI_SALU_PACKLL,
+                          POI_SALU_PACKLH,
+                          POI_SALU_PACKHL,
+                          POI_SALU_PACKHH,
+                          POI_SALU_SUM, /* sums and products: nothing below the lowest undefined bit */
                           POI_MFMA,
                           POI_TUPLE, /* lane by lane, over tuples of registers */
                           POI_DUAL,  /* VOPD: both halves */
