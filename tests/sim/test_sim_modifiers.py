@@ -197,3 +197,25 @@ def test_output_modifiers(arch, kind):
                     got = int(out["4"][8 * i : 8 * i + 8], 16)
                     got |= int(out["5"][8 * i : 8 * i + 8], 16) << 32 if wide else 0
                     assert got == want, f"{line} {state | more}: {x:x} gives {got:x}, not {want:x}"
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_reciprocals_and_exponentials_flush(arch):
+    """v_rcp_f32 and v_exp_f32 take and give zeros for subnormals in every mode; those of halves keep them."""
+    inf, n = 0x7F800000, lanes_of(arch)
+    big, small = 0x7F000000, 0x00400000  # 2^127, 2^-127
+    cases = {
+        "v_rcp_f32_e32 v4, v8": {small: inf, small | 1 << 31: inf | 1 << 31, big: 0, big | 1 << 31: 1 << 31,
+                                 0x7E800000: 0x00800000, 0x00800000: 0x7E800000},
+        "v_rcp_iflag_f32_e32 v4, v8": {small: inf, big: 0},
+        "v_exp_f32_e32 v4, v8": {single(-130.0): 0, single(-126.5): 0},
+        "v_rcp_f16_e32 v4, v8": {0x7800: 0x0200, 0x0200: 0x7800},
+        "v_exp_f16_e32 v4, v8": {half(-17.5): 0x005B},
+    }  # fmt: skip
+    for (text, rows), code in zip(cases.items(), codes(arch, list(cases)), strict=True):
+        for mode in ({}, {"fp32_round": 1}, {"fp32_round": 3}):
+            v = {"8": hexrow((list(rows) * n)[:n]), "4": hexrow([0] * n)}
+            out = sim.execute(arch, code, {"wave": n, "v": v, "mode": mode})["v"]["4"]
+            for i, (x, want) in enumerate(rows.items()):
+                got = int(out[8 * i : 8 * i + 8], 16)
+                assert got == want, f"{text} {mode}: {x:x} gives {got:x}, not {want:x}"
