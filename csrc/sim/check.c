@@ -437,10 +437,16 @@ indexed(SimWave *w, const SimRec *r)
     uint32_t idx = w->s[S_M0] & 255, dst = r->dst;
     if (w->s[S_M0] >> 15 & 1)
         dst = (dst & ROW_AGPR) | ((dst + idx) & 255);
-    for (uint32_t k = 0; k < r->ndst; k++) {
+    uint32_t rows = r->ndst ? r->ndst : r->ext->nvwrite != 0; /* v_writelane_b32 has a row that is no result */
+    for (uint32_t k = 0; k < rows; k++) {
         set_vp(w->chk, dst + k, 0);
         w->chk->vflag[dst + k] &= (uint8_t)~VF_PEND;
     }
+    for (uint32_t i = 0; i < r->ext->nswrite; i++)
+        for (uint32_t k = 0; k < r->ext->swrite[i].n; k++) {
+            w->chk->sp[r->ext->swrite[i].start + k] = 0;
+            w->chk->sflag[r->ext->swrite[i].start + k] &= (uint8_t)~VF_POISON;
+        }
     return true;
 }
 

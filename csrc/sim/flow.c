@@ -136,11 +136,14 @@ static const SimRec *
 body_indexed(SimWave *w, const SimRec *r)
 {
     SimRec t = *r;
+    const SimOpDesc *d = r->ext->desc;
     uint32_t idx = w->s[S_M0] & 255, mode = (w->s[S_M0] >> 12) & 15;
+    if (d && (d->flags & (OPF_FMAC | OPF_OLD))) /* the destination read as the third source goes with it */
+        mode = (mode & ~4u) | (mode & 8) >> 1;
     for (uint32_t i = 0; i < 3; i++)
         if (((mode >> i) & 1) && t.src[i].kind == SRC_V)
             t.src[i].idx = (uint16_t)((t.src[i].idx & ROW_AGPR) | ((t.src[i].idx + idx) & 255));
-    if ((mode & 8) && t.ndst)
+    if ((mode & 8) && (t.ndst || r->ext->in.op == ISA_OP_v_writelane_b32))
         t.dst = (uint16_t)((t.dst & ROW_AGPR) | ((t.dst + idx) & 255));
     const SimRec *n = r->ext->plain_body(w, &t);
     return n ? r + (n - &t) : NULL;
@@ -148,7 +151,9 @@ body_indexed(SimWave *w, const SimRec *r)
 void
 sim_build_indexed(SimBuild *b)
 {
-    if (b->in->enc < ISA_VOP1 || b->in->enc > ISA_VOP3P || !b->kern)
+    bool lane = b->in->op == ISA_OP_v_readlane_b32 || b->in->op == ISA_OP_v_readfirstlane_b32 ||
+                b->in->op == ISA_OP_v_writelane_b32;
+    if (b->in->enc < ISA_VOP1 || b->in->enc > ISA_VOP3P || !(b->kern || lane))
         return;
     b->x->plain_body = b->r->body;
     b->r->body = body_indexed;

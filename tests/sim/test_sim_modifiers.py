@@ -219,3 +219,42 @@ def test_reciprocals_and_exponentials_flush(arch):
             for i, (x, want) in enumerate(rows.items()):
                 got = int(out[8 * i : 8 * i + 8], 16)
                 assert got == want, f"{text} {mode}: {x:x} gives {got:x}, not {want:x}"
+
+
+@pytest.mark.parametrize("arch", CDNA)
+@pytest.mark.parametrize("checks", ["none", "init"])
+def test_what_gpr_indexing_moves(arch, checks):
+    """Bits of M0 for sources 0 to 2 (1, 2, 4) and the destination (8): a destination that is read, too, moves with the
+    last; lane reads and writes move; what is computed there is defined."""
+    v = {str(k): hexrow([0x10000 * (k + 1) + k] * 64) for k in range(24)}
+    add, u16 = 0x10000, 0xFFFF
+
+    def reg(k: int) -> int:
+        return add * (k + 1) + k
+
+    cases = []
+    for bits in range(16):
+        s0, s1, s2, d = (2 * (bits >> k & 1) for k in range(4))
+        cases += [
+            (bits, "v_mad_u32_u24 v4, v8, v12, v16", "v", 4 + d,
+             (reg(8 + s0) & 0xFFFFFF) * (reg(12 + s1) & 0xFFFFFF) + reg(16 + s2)),
+            (bits, "v_dot4c_i32_i8 v4, v8, v12", "v", 4 + d,
+             reg(4 + d) + ((8 + s0) * (12 + s1) + (9 + s0) * (13 + s1))),
+            (bits, "v_cvt_pkaccum_u8_f32 v4, s1, v21", "v", 4 + d,  # byte 1 or 3 of the old value becomes 7
+             reg(4 + d) & ~(255 << 8 * ((21 + s1) % 4)) | 7 << 8 * ((21 + s1) % 4)),
+            (bits, "v_mov_b32_sdwa v4, v8 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_0", "v", 4 + d,
+             reg(4 + d) & u16 | (8 + s0) << 16),
+            (bits, "v_readfirstlane_b32 s6, v8", "s", 6, reg(8 + s0)),
+            (bits, "v_readlane_b32 s6, v8, 5", "s", 6, reg(8 + s0)),
+            (bits, "v_writelane_b32 v4, s1, 0", "v", 4 + d, 0x40E00000),
+        ]  # fmt: skip
+    lines = [x for b, text, *_ in cases for x in (f"s_set_gpr_idx_on s0, {b}", text, "s_set_gpr_idx_off", "s_nop 4")]
+    parts = codes(arch, lines)
+    tail = codes(arch, ["s_cmp_eq_u32 s6, 0", "s_cbranch_scc1 0"])
+    for i, (bits, text, kind, number, want) in enumerate(cases):
+        code = b"".join(parts[4 * i : 4 * i + 4] + (tail if kind == "s" else []))
+        out = sim.execute(arch, code, {"v": v, "s": {"0": "00000002", "1": "40e00000"}, "m0": "0"}, checks=checks)
+        got = int(out[kind][str(number)][:8], 16)
+        assert got == want & 0xFFFFFFFF, f"{text}, indices {bits}: {got:08x}, not {want:08x}"
+        changed = {k for k in v if out["v"][k] != v[k]}
+        assert changed <= ({str(number)} if kind == "v" else set()), f"{text}, indices {bits}: {changed}"
