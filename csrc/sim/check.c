@@ -437,7 +437,8 @@ indexed(SimWave *w, const SimRec *r)
     uint32_t idx = w->s[S_M0] & 255, dst = r->dst;
     if (w->s[S_M0] >> 15 & 1)
         dst = (dst & ROW_AGPR) | ((dst + idx) & 255);
-    uint32_t rows = r->ndst ? r->ndst : r->ext->nvwrite != 0; /* v_writelane_b32 has a row that is no result */
+    uint32_t rows =
+        r->ndst ? r->ndst : r->ext->nvwrite != 0; /* v_writelane_b32 has a row that is no result */
     for (uint32_t k = 0; k < rows; k++) {
         set_vp(w->chk, dst + k, 0);
         w->chk->vflag[dst + k] &= (uint8_t)~VF_PEND;
