@@ -5,7 +5,8 @@
  * and race_comb.c; once half of the blocks of a page of 4 KiB were covered as a whole, the page moves here.
  * It keeps the last write and the last read of each block of 16 dwords; where an access covers only a part of
  * a block, of each dword of it (6 bytes), and of which bytes of it where it does not cover the dword. Where
- * waves touch different bytes of one dword the dword moves to an overflow table with records for each byte.
+ * waves touch different bytes of one dword the bytes of its block get pairs of records of their own:
+ * race_flat.c.
  *
  * Lanes that follow each other in memory are taken as one run, and a run whose records are all the same (one
  * instruction of one wave made them) is judged and entered at once. Pages are found by hash without a lock,
@@ -29,7 +30,7 @@ sim_race_new(uint32_t waves)
     r->npairs = 1;
     r->pages = calloc(PAGE_BUCKETS, sizeof *r->pages);
     r->pc_slot = malloc(sizeof *r->pc_slot * PC_UNKNOWN);
-    pthread_mutex_t *lock[] = {&r->lock, &r->bytes_lock, &r->pair_lock};
+    pthread_mutex_t *lock[] = {&r->lock, &r->pair_lock};
     uint32_t n = 0;
     while (n < TL_COUNT(lock) && !pthread_mutex_init(lock[n], NULL))
         n++;
@@ -49,6 +50,7 @@ page_free(Page *p)
     free(p->wr.split);
     free(p->rd.split);
     free(p->mask);
+    free(p->flat);
     free(p);
 }
 
@@ -69,19 +71,12 @@ sim_race_free(SimRace *r)
         free(atomic_load_explicit(&r->pc_leaf[i], memory_order_relaxed));
     for (uint32_t i = FIRST_EPOCH >> CHUNK_BITS; i < MAX_CHUNKS && r->chunk[i]; i++)
         free(r->chunk[i]);
-    for (uint32_t i = 0; i < BUCKETS; i++) {
-        for (Bytes *b = r->bytes[i], *next; b; b = next) {
-            next = b->next;
-            free(b);
-        }
-    }
     sim_regions_free_(r);
     sim_pairs_free_(r);
     sim_syncs_free_(r);
     free(r->pages);
     free(r->pc_slot);
     pthread_mutex_destroy(&r->lock);
-    pthread_mutex_destroy(&r->bytes_lock);
     pthread_mutex_destroy(&r->pair_lock);
     free(r);
 }
@@ -94,12 +89,21 @@ sim_race_out_of_memory(const SimRace *r)
 
 /* ---- one dword or byte ---- */
 
+static uint32_t
+lane_of(const Access *a, const Span *run, uint64_t addr)
+{
+    return run->lane + (uint32_t)((addr - run->lo) / a->bytes);
+}
+
+/* Bytes `mask` of the dword that addr lies in. */
 static void
-judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
+judge(Access *a, const Cell *c, uint32_t mask, uint64_t addr, const Span *run)
 {
     Verdict v = sim_race_judge_(a, c, mask);
-    if (v.races)
-        sim_race_found_(a, &v, addr, lane);
+    if (!v.races)
+        return;
+    addr = (addr & ~UINT64_C(3)) + (uint32_t)__builtin_ctz(v.rec.mask & mask);
+    sim_race_found_(a, &v, addr, lane_of(a, run, addr));
 }
 
 /* Can one record say it all? */
@@ -112,69 +116,6 @@ fits(const Access *a, const Rec *rec, uint32_t mask)
                                   : rec->multi_wave != (a->kind == SIM_ACC_MAYBE);
     bool flagged = multi || rec->atomic != is_atomic(a->kind);
     return rec->epoch == a->epoch && !flagged;
-}
-
-static Bytes *
-bytes_of(SimRace *r, uint64_t dword, const Cell *seed)
-{
-    uint32_t h = (uint32_t)((dword * UINT64_C(0x9e3779b97f4a7c15)) >> 52) & (BUCKETS - 1);
-    pthread_mutex_lock(&r->bytes_lock);
-    Bytes *b = r->bytes[h];
-    while (b && b->dword != dword)
-        b = b->next;
-    if (!b && (b = calloc(1, sizeof *b))) {
-        b->dword = dword;
-        b->next = r->bytes[h];
-        r->bytes[h] = b;
-        for (uint32_t i = 0; i < 4; i++) {
-            if (seed->wr.mask >> i & 1)
-                b->b[i].wr = seed->wr;
-            if (seed->rd.mask >> i & 1)
-                b->b[i].rd = seed->rd;
-            b->b[i].wr.mask = b->b[i].rd.mask = 1;
-        }
-    }
-    pthread_mutex_unlock(&r->bytes_lock);
-    return b;
-}
-
-/* The page of the cell is locked: the bytes of its dwords are too. */
-static void
-touch_dword(Access *a, Cell *c, uint32_t mask, uint64_t addr, uint32_t lane)
-{
-    if (a->kind == SIM_ACC_ATOMIC && c->wr.multi_wave && !c->wr.moved && c->wr.epoch) {
-        /* What an atomic puts an end to, it may have seen; so may others that look at the record after this:
-         * its release is handed on before the page is let go. */
-        sim_race_carry_(a->r, addr, c->wr.epoch);
-        if (a->w->nreplaced < TL_COUNT(a->w->replaced))
-            a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, c->wr.epoch};
-    }
-    const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
-    if (rec->epoch == a->epoch && rec->mask == mask && rec->atomic == is_atomic(a->kind) && !c->wr.moved &&
-        c->wr.epoch == 0) {
-        return; /* read again, nobody wrote */
-    }
-    if (!c->wr.moved) {
-        judge(a, c, mask, addr, lane);
-        if (fits(a, rec, mask) || (mask == 15 && !is_read(a->kind))) {
-            sim_race_enter_(a, c, mask);
-            return;
-        }
-    }
-    Bytes *b = bytes_of(a->r, addr >> 2, c);
-    if (!b) {
-        atomic_store(&a->r->oom, true);
-        return;
-    }
-    bool judged = !c->wr.moved;
-    c->wr.moved = 1;
-    for (uint32_t i = 0; i < 4; i++) {
-        if (!(mask >> i & 1))
-            continue;
-        if (!judged)
-            judge(a, &b->b[i], 1, (addr & ~UINT64_C(3)) + i, lane);
-        sim_race_enter_(a, &b->b[i], 1);
-    }
 }
 
 /* ---- pages ---- */
@@ -357,10 +298,100 @@ touch_same(Access *a, Page *p, uint32_t i, uint32_t n, uint32_t we, uint32_t re)
     return true;
 }
 
-static uint32_t
-lane_of(const Access *a, const Span *run, uint64_t addr)
+/* Gives back the records of a block's dwords. */
+static void
+drop_split(Side *s, uint32_t b)
 {
-    return run->lane + (uint32_t)((addr - run->lo) / a->bytes);
+    uint32_t mine = s->block[b].split;
+    s->block[b].split = 0;
+    if (!mine)
+        return;
+    for (uint32_t i = 0; i < PAGE_BLOCKS && mine != s->nsplit; i++)
+        if (s->block[i].split == s->nsplit) {
+            s->split[mine - 1] = s->split[s->nsplit - 1];
+            s->block[i].split = (uint16_t)mine;
+            break;
+        }
+    s->nsplit--;
+    Split *less = s->cap > s->nsplit + 16 ? realloc(s->split, (s->nsplit + 8) * sizeof *less) : NULL;
+    if (less) {
+        s->split = less;
+        s->cap = s->nsplit + 8;
+    }
+}
+
+static void
+block_moved(Page *p, uint32_t b)
+{
+    p->wr.block[b].epoch = EP_MOVED;
+    p->rd.block[b].epoch = 0;
+    p->wr.block[b].pc = p->rd.block[b].pc = 0;
+    drop_split(&p->wr, b);
+    drop_split(&p->rd, b);
+}
+
+/* The bytes of the block get pairs of their own. */
+static bool
+move_block(SimRace *r, Page *p, uint32_t b)
+{
+    for (uint32_t i = b * BLOCK_DWORDS; i < (b + 1) * BLOCK_DWORDS; i++) {
+        Cell c = cell_get(p, i);
+        if (!sim_flat_seed_(r, p, i, &c))
+            return false;
+        if (p->mask)
+            p->mask[i] = 255;
+    }
+    block_moved(p, b);
+    return true;
+}
+
+/* What an atomic puts an end to, it may have seen; so may others that look at the record after this: its
+ * release is handed on before the page is let go. */
+static void
+put_end_to(Access *a, const Page *p, const Cell *c, uint32_t mask, uint64_t addr)
+{
+    uint32_t last = 0;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t byte = (addr & ((1u << PAGE_BITS) - 4)) + (uint32_t)__builtin_ctz(m);
+        Rec rec = c->wr.moved ? sim_flat_get_(a->r, p, byte).wr : c->wr;
+        if (!rec.epoch || !rec.multi_wave || rec.epoch == last)
+            continue;
+        last = rec.epoch;
+        sim_race_carry_(a->r, addr, rec.epoch);
+        if (a->w->nreplaced < TL_COUNT(a->w->replaced))
+            a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, rec.epoch};
+    }
+}
+
+static void
+touch_dword(Access *a, Page *p, Cell *c, uint32_t mask, uint64_t addr, const Span *run)
+{
+    if (a->kind == SIM_ACC_ATOMIC)
+        put_end_to(a, p, c, mask, addr);
+    const Rec *rec = is_read(a->kind) ? &c->rd : &c->wr;
+    if (rec->epoch == a->epoch && rec->mask == mask && rec->atomic == is_atomic(a->kind) && !c->wr.moved &&
+        c->wr.epoch == 0) {
+        return; /* read again, nobody wrote */
+    }
+    if (!c->wr.moved) {
+        judge(a, c, mask, addr, run);
+        if (fits(a, rec, mask) || (mask == 15 && !is_read(a->kind))) {
+            sim_race_enter_(a, c, mask);
+            return;
+        }
+    }
+    uint32_t byte = addr & ((1u << PAGE_BITS) - 4);
+    bool judged = !c->wr.moved;
+    if (judged && !move_block(a->r, p, byte / 4 / BLOCK_DWORDS)) {
+        atomic_store(&a->r->oom, true);
+        return;
+    }
+    *c = (Cell){{.moved = 1}, {0}};
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        uint64_t at = (addr & ~UINT64_C(3)) + i;
+        sim_flat_touch_(a, p, byte + i, at, lane_of(a, run, at), judged);
+    }
 }
 
 static void
@@ -368,7 +399,7 @@ touch_one(Access *a, Page *p, uint32_t mask, uint64_t addr, const Span *run)
 {
     uint32_t i = addr >> 2 & (PAGE_DWORDS - 1);
     Cell c = cell_get(p, i);
-    touch_dword(a, &c, mask, addr, lane_of(a, run, addr));
+    touch_dword(a, p, &c, mask, addr, run);
     if (!cell_put(p, i, &c))
         atomic_store(&a->r->oom, true);
 }
@@ -413,38 +444,20 @@ page_of(SimRace *r, uint64_t key)
 
 /* ---- from a region to a page ---- */
 
-/* A dword some of whose bytes are in entries of their own. */
+/* A block of which bytes of a dword are in entries of their own. */
 static bool
-put_bytes(SimRace *r, Page *p, uint32_t i, const Entry *e, uint32_t n)
+put_bytes(SimRace *r, Page *p, uint32_t b, const Entry *e, uint32_t n)
 {
-    uint32_t d = i % BLOCK_DWORDS;
-    const Cell none = {{0}, {0}};
-    Bytes *b = bytes_of(r, (p->key << (PAGE_BITS - 2)) + i, &none);
-    if (!b)
-        return false;
-    for (uint32_t k = 0; k < n; k++)
-        for (uint32_t m = e[k].dwords >> d & 1 ? e[k].at & 15u : 0; m; m &= m - 1)
-            b->b[__builtin_ctz(m)] = cell_of(r, e[k].pair, 1);
-    const Cell moved = {{.moved = 1}, {0}};
-    return cell_put(p, i, &moved);
-}
-
-static bool
-put_dword(SimRace *r, Page *p, uint32_t i, const Entry *e, uint32_t n)
-{
-    const Entry *one = NULL;
-    uint32_t d = i % BLOCK_DWORDS, have = 0;
-    for (uint32_t k = 0; k < n; k++)
-        if (e[k].dwords >> d & 1) {
-            one = &e[k];
-            have++;
-        }
-    if (have > 1)
-        return put_bytes(r, p, i, e, n);
-    if (!have)
-        return true;
-    Cell c = cell_of(r, one->pair, one->at);
-    return cell_put(p, i, &c);
+    bool ok = true;
+    for (const Entry *end = e + n; e < end; e++)
+        for (uint32_t d = e->dwords; d && ok; d &= d - 1)
+            for (uint32_t m = e->at & 15; m && ok; m &= m - 1) {
+                uint32_t i = b * BLOCK_DWORDS + (uint32_t)__builtin_ctz(d);
+                ok = sim_flat_put_(r, p, 4 * i + (uint32_t)__builtin_ctz(m), e->pair);
+            }
+    if (ok)
+        block_moved(p, b);
+    return ok;
 }
 
 static bool
@@ -458,15 +471,25 @@ put_block(SimRace *r, Page *p, uint32_t b, const Entry *e, uint32_t n)
         p->rd.block[b].pc = q.rd_pc;
         return true;
     }
+    uint32_t seen = 0, twice = 0; /* dwords of more than one entry, or parts of some */
+    for (uint32_t k = 0; k < n; k++) {
+        twice |= (e[k].at & 15) == 15 ? seen & e[k].dwords : e[k].dwords;
+        seen |= e[k].dwords;
+    }
+    if (twice)
+        return put_bytes(r, p, b, e, n);
     bool ok = true;
-    for (uint32_t d = 0; d < BLOCK_DWORDS && ok; d++)
-        ok = put_dword(r, p, b * BLOCK_DWORDS + d, e, n);
+    for (; n && ok; e++, n--)
+        for (uint32_t d = e->dwords; d && ok; d &= d - 1) {
+            Cell c = cell_of(r, e->pair, e->at);
+            ok = cell_put(p, b * BLOCK_DWORDS + (uint32_t)__builtin_ctz(d), &c);
+        }
     return ok;
 }
 
 /* The region's page becomes a Page when half of its blocks are covered as a whole: then the other half may be
  * touched as it likes, the page stays below 4 bytes a byte; or, as most pages will be covered then, when a
- * quarter are and no other block is touched. */
+ * quarter are and no other block is touched; or when its entries take more than pairs of all its bytes. */
 static void
 promote(SimRace *r, Region *g, uint32_t page)
 {
@@ -477,7 +500,8 @@ promote(SimRace *r, Region *g, uint32_t page)
         return;
     for (hi = lo; hi < l->n && l->e[hi].at < first + per; hi++)
         whole += l->e[hi].dwords == WHOLE_BLOCK && (l->e[hi].at & 15) == 15;
-    if (whole < PAGE_BLOCKS / 4 || (whole < PAGE_BLOCKS / 2 && whole < hi - lo))
+    if (hi - lo < MANY_PARTS * PAGE_BLOCKS &&
+        (whole < PAGE_BLOCKS / 4 || (whole < PAGE_BLOCKS / 2 && whole < hi - lo)))
         return;
     if (g->kinds) {
         uint64_t at = (g->key << REGION_BITS) + ((uint64_t)page << PAGE_BITS);
@@ -510,6 +534,7 @@ promote(SimRace *r, Region *g, uint32_t page)
     pthread_mutex_unlock(&r->lock);
     memmove(l->e + lo, l->e + hi, (l->n - hi) * sizeof *l->e);
     l->n -= hi - lo;
+    sim_list_fit_(l);
     atomic_fetch_or_explicit(&g->dense, UINT64_C(1) << page, memory_order_release);
 }
 
@@ -520,9 +545,9 @@ static void
 settle(Access *a)
 {
     sim_region_flush_(a);
-    if (a->whole)
+    if (a->ripe)
         promote(a->r, a->region, a->region_page);
-    a->whole = false;
+    a->ripe = false;
 }
 
 static void
@@ -560,7 +585,7 @@ hold(Access *a, uint64_t addr)
     if (a->page && a->page->key == key)
         return true;
     if (a->region && a->region->key == addr >> REGION_BITS) {
-        if (page == a->region_page && !a->whole)
+        if (page == a->region_page && !a->ripe)
             return true;
         settle(a);
         a->region_page = page;
@@ -676,10 +701,8 @@ sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
     } else {
         Cell c = cell_get(a.page, addr >> 2 & (PAGE_DWORDS - 1));
         rec = c.wr;
-        if (rec.moved) {
-            Bytes *b = bytes_of(r, addr >> 2, &c);
-            rec = b ? b->b[addr & 3].wr : (Rec){0};
-        }
+        if (rec.moved)
+            rec = sim_flat_get_(r, a.page, addr & ((1u << PAGE_BITS) - 1)).wr;
     }
     let_go(&a);
     return rec.epoch && rec.multi_wave && (rec.mask || rec.moved) ? rec.epoch : 0;

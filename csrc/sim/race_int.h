@@ -13,9 +13,10 @@
 enum { PAGE_BITS = 12, PAGE_DWORDS = 1 << (PAGE_BITS - 2), CHUNK_BITS = 14, MAX_CHUNKS = 1 << 16 };
 enum { ALL_WAVES = 0xffff };
 enum { BLOCK_DWORDS = 16, PAGE_BLOCKS = PAGE_DWORDS / BLOCK_DWORDS };
-enum { /* epochs in the shadow: id and, for reads, marks */
+enum { MANY_PARTS = 24 }; /* as many entries of a block cost more than pairs of all its bytes */
+enum {                    /* epochs in the shadow: id and, for reads, marks */
        EP_ID = (1 << 30) - 1,
-       EP_MOVED = EP_ID,     /* write side: the dword is in the overflow table */
+       EP_MOVED = EP_ID,     /* write side: the bytes of the dword have pairs of their own */
        EP_SPLIT = EP_ID - 1, /* the dwords of the block have records of their own */
        EP_WAVES = 1 << 30    /* other waves of the group read it too */
 };
@@ -59,12 +60,19 @@ typedef struct Side { /* records of one kind of a page */
     uint32_t nsplit, cap;
 } Side;
 
+typedef struct Flat {        /* pairs (race_pair.c, by records) of each byte of some blocks */
+    uint8_t of[PAGE_BLOCKS]; /* from 1; 0: not among them */
+    uint8_t n, cap, size;    /* size: bytes of a number */
+    uint8_t number[];
+} Flat;
+
 typedef struct Page {
     struct Page *next;
     uint64_t key;
     atomic_flag lock;
     uint8_t *mask; /* low half: bytes of the last write, high half: of the last read; NULL: all four */
     Side wr, rd;
+    Flat *flat; /* NULL: no dword is EP_MOVED */
 } Page;
 
 /* Pages that no access covered for the most part: regions with lists of entries. An entry says of some bytes
@@ -144,12 +152,6 @@ typedef struct Release { /* what a release hands on */
     uint32_t refs, next; /* next: of the free ones */
 } Release;
 
-typedef struct Bytes { /* a dword with records for each byte */
-    uint64_t dword;
-    Cell b[4];
-    struct Bytes *next;
-} Bytes;
-
 enum { BUCKETS = 1 << 12, PAGE_BUCKETS = 1 << 16, REGION_BUCKETS = 1 << 12 };
 
 struct SimRace {
@@ -165,8 +167,6 @@ struct SimRace {
     Release *object;
     uint32_t nobjects, object_cap, free_object;
     struct SimRaceFail *fails;
-    pthread_mutex_t bytes_lock;
-    Bytes *bytes[BUCKETS];
     _Atomic(Region *) regions[REGION_BUCKETS];
     pthread_mutex_t pair_lock;
     Pair *pair[MAX_CHUNKS];
@@ -258,13 +258,13 @@ typedef struct Access {
     bool found;
     uint32_t memo_epoch[2]; /* neighbouring dwords mostly have the same last party */
     bool memo_before[2];
-    Page *page;           /* locked */
-    Region *region;       /* locked; of the two at most one */
-    uint32_t at, dwords;  /* in the region: the part of a block that is not entered yet; dwords 0: none */
-    uint32_t next;        /* where in its list to look first */
-    uint32_t region_page; /* in use last */
-    bool whole;           /* whole blocks came about in it */
-    Step step[4];
+    Page *page;              /* locked */
+    Region *region;          /* locked; of the two at most one */
+    uint32_t at, dwords;     /* in the region: the part of a block that is not entered yet; dwords 0: none */
+    uint32_t next;           /* where in its list to look first */
+    uint32_t region_page;    /* in use last */
+    bool ripe;               /* whole blocks came about in it, or one of many parts */
+    Step step[4], byte_step; /* byte_step: of pairs by records */
 } Access;
 
 typedef struct Span { /* lanes that follow each other in memory */
@@ -312,6 +312,15 @@ void sim_race_found_(Access *a, const Verdict *v, uint64_t addr, uint32_t lane);
 /* A record as pages and pairs have it; write: of the write side. */
 Rec sim_race_rec_(uint32_t epoch, uint16_t pc, bool write);
 
+/* ---- bytes of pages (locked by the caller): race_flat.c; false, 0: out of memory ---- */
+
+/* Gives the bytes of a dword of a page pairs of their own: those of the cell. */
+bool sim_flat_seed_(SimRace *r, Page *p, uint32_t dword, const Cell *c);
+bool sim_flat_put_(SimRace *r, Page *p, uint32_t byte, uint32_t pair);
+Cell sim_flat_get_(const SimRace *r, const Page *p, uint32_t byte);
+/* Judges and enters an access to a byte. */
+void sim_flat_touch_(Access *a, Page *p, uint32_t byte, uint64_t addr, uint32_t lane, bool judged);
+
 /* ---- regions (locked by the caller where nothing else is said) ---- */
 
 /* The region of addr, made if need be, by the wave's cache; no lock. NULL: out of memory. */
@@ -342,6 +351,7 @@ void sim_regions_free_(SimRace *r);
 void sim_region_free_(Region *g);
 /* Entries [lo, hi) become these; false: out of memory (never when they are not more). */
 bool sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n);
+void sim_list_fit_(List *l);     /* gives back what it does not need */
 void sim_region_cut_(Region *g); /* a long list into several */
 static inline Pair
 pair_at(const SimRace *r, uint32_t id)
@@ -360,8 +370,8 @@ same_pair(const Pair *p, const Pair *q)
     return p->wr == q->wr && p->rd == q->rd && p->wr_pc == q->wr_pc && p->rd_pc == q->rd_pc;
 }
 
-/* The number of a pair; 0: out of memory. No lock. */
-uint32_t sim_pair_of_(SimRace *r, const Pair *p);
+/* The number of a pair; 0: out of memory. No lock. record: the one of its record, as small as can be. */
+uint32_t sim_pair_of_(SimRace *r, const Pair *p, bool record);
 void sim_pairs_free_(SimRace *r);
 
 /* The records of a pair, for these bytes. */
@@ -376,6 +386,21 @@ cell_of(const SimRace *r, uint32_t id, uint32_t mask)
         c.rd = sim_race_rec_(p.rd, p.rd_pc, false);
     c.wr.mask = c.rd.mask = mask & 15;
     return c;
+}
+
+static inline Pair
+pair_from(const Cell *c)
+{
+    Pair p = {0};
+    if (c->wr.epoch) {
+        p.wr = c->wr.epoch | (c->wr.multi_wave ? EP_WAVES : 0u);
+        p.wr_pc = pc_bits(&c->wr);
+    }
+    if (c->rd.epoch) {
+        p.rd = c->rd.epoch | (c->rd.multi_wave ? EP_WAVES : 0u) | (c->rd.multi_group ? EP_GROUPS : 0u);
+        p.rd_pc = pc_bits(&c->rd);
+    }
+    return p;
 }
 
 static inline void

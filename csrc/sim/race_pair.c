@@ -4,7 +4,8 @@
  * Most bytes were written and read in one epoch, or only one of the two. Such a pair is a shape (which of the
  * two there are, their marks and instructions) and an epoch, and its number says both: it has no record. Of
  * shapes there are a few for each instruction of a kernel; when the table is full, and for pairs of two
- * epochs, there are records (12 bytes and a place in a hash). A pair has one number.
+ * epochs, there are records (12 bytes and a place in a hash). A pair has one number, and one by its record
+ * where small numbers are wanted.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -79,10 +80,10 @@ pair_room(SimRace *r)
 }
 
 uint32_t
-sim_pair_of_(SimRace *r, const Pair *p)
+sim_pair_of_(SimRace *r, const Pair *p, bool record)
 {
     pthread_mutex_lock(&r->pair_lock);
-    uint32_t id = by_shape(&r->shapes, p);
+    uint32_t id = record ? 0 : by_shape(&r->shapes, p);
     if (!id && pair_room(r)) {
         uint32_t *slot = &r->pair_hash[pair_slot(r, r->pair_hash, r->pair_slots, p)];
         uint32_t c = r->npairs >> CHUNK_BITS;

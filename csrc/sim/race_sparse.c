@@ -109,6 +109,16 @@ list_room(List *l, uint32_t n)
 }
 
 void
+sim_list_fit_(List *l)
+{
+    Entry *e = l->cap > 2 * l->n + 64 ? realloc(l->e, TL_MAX(l->n, 1) * sizeof *e) : NULL;
+    if (e) {
+        l->e = e;
+        l->cap = TL_MAX(l->n, 1);
+    }
+}
+
+void
 sim_region_cut_(Region *g)
 {
     if (g->sub || g->one.n <= CUT_AT)
@@ -167,16 +177,9 @@ sim_race_step_(Access *a, uint32_t pair)
         return s; /* read again, nobody wrote */
     s->verdict = sim_race_judge_(a, &c, 15);
     sim_race_enter_(a, &c, 15);
-    uint32_t epoch = rec->epoch | (rec->multi_wave ? EP_WAVES : 0u) | (rec->multi_group ? EP_GROUPS : 0u);
-    if (read) {
-        to.rd = epoch;
-        to.rd_pc = pc_bits(rec);
-    } else {
-        to.wr = epoch;
-        to.wr_pc = pc_bits(rec);
-    }
+    to = pair_from(&c);
     if (!same_pair(&to, &from))
-        s->to = sim_pair_of_(a->r, &to);
+        s->to = sim_pair_of_(a->r, &to, false);
     if (!s->to)
         atomic_store(&a->r->oom, true);
     return s;
@@ -285,7 +288,7 @@ touch_part(Access *a, List *l, uint32_t lo, uint32_t hi)
         sim_race_found_(a, &p.verdict, p.addr, p.lane);
     if (!sim_list_replace_(l, lo, hi, p.e, p.n))
         atomic_store(&a->r->oom, true);
-    a->whole |= p.n == 1 && is_whole(p.e);
+    a->ripe |= (p.n == 1 && is_whole(p.e)) || p.n >= MANY_PARTS;
 }
 
 /* The usual cases: the bytes are in no entry, or just those of one entry; false: others. */
@@ -303,7 +306,7 @@ touch_simply(Access *a, List *l, uint32_t lo, uint32_t hi)
         l->e[lo] = e;
         return true;
     }
-    a->whole |= is_whole(&e);
+    a->ripe |= is_whole(&e);
     return sim_list_replace_(l, lo, hi, &e, 1);
 }
 
