@@ -3,12 +3,21 @@
 #define TL_ISA_CHECK_INT_H
 
 #include "isa/check.h"
+#include "isa/hazard_rdna.h"
 
-/* One number space for all registers: v 0..255, a 256..511, scalar codes 512..639, scc 640. */
-enum { ISA_REG_A = 256, ISA_REG_S = 512, ISA_REG_SCC = 640, ISA_NREGS = 641 };
+/* One number space for all registers: v 0..255, a 256..511, scalar codes 512..639, scc 640; behind them the
+ * upper halves of v, for those who take halves for themselves (v is the lower half then). */
+enum {
+    ISA_REG_A = 256,
+    ISA_REG_S = 512,
+    ISA_REG_SCC = 640,
+    ISA_NREGS = 641,
+    ISA_REG_HIGH = 641,
+    ISA_NHALVES = 897
+};
 
 /* A set of registers: most hold nothing to check, and the walks go over those that do. */
-enum { ISA_SET_WORDS = (ISA_NREGS + 63) / 64 };
+enum { ISA_SET_WORDS = (ISA_NHALVES + 63) / 64 };
 typedef struct IsaRegSet {
     uint64_t w[ISA_SET_WORDS];
 } IsaRegSet;
@@ -25,20 +34,21 @@ isa_set_remove(IsaRegSet *s, uint32_t r)
     s->w[r >> 6] &= ~(UINT64_C(1) << (r & 63));
 }
 
-/* The least member that is not below r; ISA_NREGS: none. */
+/* The least member that is not below r; ISA_NHALVES: none. */
 static inline uint32_t
 isa_set_next(const IsaRegSet *s, uint32_t r)
 {
     uint32_t k = r >> 6;
-    if (r >= ISA_NREGS)
-        return ISA_NREGS;
+    if (r >= ISA_NHALVES)
+        return ISA_NHALVES;
     uint64_t bits = s->w[k] & ~UINT64_C(0) << (r & 63);
     while (!bits && ++k < ISA_SET_WORDS)
         bits = s->w[k];
-    return bits ? k * 64 + (uint32_t)__builtin_ctzll(bits) : ISA_NREGS;
+    return bits ? k * 64 + (uint32_t)__builtin_ctzll(bits) : ISA_NHALVES;
 }
 
-#define ISA_EACH(r, set) for (uint32_t r = isa_set_next(set, 0); r < ISA_NREGS; r = isa_set_next(set, r + 1))
+#define ISA_EACH(r, set)                                                                                     \
+    for (uint32_t r = isa_set_next(set, 0); r < ISA_NHALVES; r = isa_set_next(set, r + 1))
 
 typedef struct IsaWalk {
     const IsaCode *c;
@@ -67,6 +77,8 @@ bool isa_loads_to_lds(const IsaInst *in);
 bool isa_check_waits(IsaWalk *w);
 bool isa_check_hazards(IsaWalk *w); /* CDNA */
 bool isa_check_rdna(IsaWalk *w);
+/* Row FORWARD; what each instruction is, and whether control gets there. */
+bool isa_check_forward(IsaWalk *w, const IsaRdnaKind *kind, const uint8_t *reached);
 bool isa_check_exec(IsaWalk *w);
 
 #endif

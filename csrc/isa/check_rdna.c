@@ -1,49 +1,34 @@
 /* check_rdna.c - what gfx11 and gfx12 do not interlock, on finished code: the rows of hazard_rdna.h as a
  * forward dataflow. For each vector register how many instructions are still missing after a transcendental
- * write, a matrix result or a write near a change of EXEC; for each scalar whether a vector instruction has
- * read it and which writes since then no wait covers.
+ * write or a matrix result; for each scalar whether a vector instruction has read it and which writes since
+ * then no wait covers. The row FORWARD is check_forward.c's.
  */
 #include <stdio.h>
 #include "isa/check_int.h"
 #include "isa/hazard_rdna.h"
 
-enum { NV = 256, NS = 128, FRESH = 8, READ = 1, READ_PAIR = 2, BY_SALU = 4, BY_VALU = 8, VCC = 106 };
+enum { NV = 256, NS = 128, READ = 1, READ_PAIR = 2, BY_SALU = 4, BY_VALU = 8, VCC = 106 };
 
 typedef struct VState {
     uint8_t valus, trans; /* instructions that a transcendental result still lacks */
     uint8_t half;         /* which halves: 1 the low, 2 the high one */
     uint8_t wmma;         /* the same of a matrix result */
-    uint8_t near;         /* FRESH less the vector instructions since the last write; 0: long ago */
-    uint32_t across;      /* the last scalar write of EXEC since (1 + instruction, ANY) */
-    uint32_t behind;      /* the one not long before that write */
     uint32_t from;
 } VState;
 
 typedef struct RdnaState {
     VState v[NV];
-    IsaRegSet live; /* of v: those that lack something or were written not long ago */
-    uint8_t s[NS];  /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
-    uint8_t cmpx;
-    uint8_t exec_near; /* as near, of the last scalar write of EXEC */
-    uint32_t exec_at;  /* which one it is */
+    IsaRegSet live;         /* of v: those that lack something */
+    uint8_t s[NS];          /* READ, READ_PAIR: a vector instruction has read it, it or its pair */
+    uint8_t cmpx, vcc_valu; /* vcc_valu: on some path a vector instruction was the last to write VCC */
     uint32_t salu_from[NS], valu_from[NS], cmpx_from;
 } RdnaState;
 
 typedef struct RdnaFacts {
     IsaRdnaKind *kind; /* of each instruction */
+    uint8_t *reached;  /* does control get there? */
     uint32_t rows;     /* of the chip and wave size */
 } RdnaFacts;
-
-enum { ANY = -1 }; /* one or another of several writes of EXEC */
-
-static bool
-merge(uint32_t *a, uint32_t b)
-{
-    if (!b || *a == b || *a == (uint32_t)ANY)
-        return false;
-    *a = *a ? (uint32_t)ANY : b;
-    return true;
-}
 
 static bool
 raise(uint8_t *a, uint8_t b)
@@ -63,11 +48,10 @@ join(void *into, const void *from)
     ISA_EACH (r, &b->live) {
         VState *x = &a->v[r];
         const VState *y = &b->v[r];
-        bool had = x->valus | x->wmma | x->near;
+        bool had = x->valus | x->wmma;
         uint8_t own = x->valus ? x->half : 0, theirs = y->valus ? y->half : 0;
         bool more = (theirs & ~own) | raise(&x->valus, y->valus) | raise(&x->trans, y->trans) |
-                    raise(&x->wmma, y->wmma) | raise(&x->near, y->near) | merge(&x->across, y->across) |
-                    merge(&x->behind, y->behind);
+                    raise(&x->wmma, y->wmma);
         x->half = own | theirs;
         if (more && !had)
             x->from = y->from;
@@ -83,7 +67,7 @@ join(void *into, const void *from)
         a->s[s] |= more;
         changed |= more != 0;
     }
-    changed |= raise(&a->exec_near, b->exec_near) | merge(&a->exec_at, b->exec_at);
+    changed |= raise(&a->vcc_valu, b->vcc_valu);
     if (b->cmpx && !a->cmpx) {
         a->cmpx = 1;
         a->cmpx_from = b->cmpx_from;
@@ -105,45 +89,22 @@ report(IsaWalk *w, uint32_t i, uint32_t from, uint32_t reg, IsaRdnaRow row)
  * ----------------------------------------------------------------------------------------------------- */
 
 static bool
-one_write(uint32_t a, uint32_t b)
-{
-    return a == b || a == (uint32_t)ANY || b == (uint32_t)ANY;
-}
-
-static bool
 check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
 {
     const IsaInst *in = &w->c->inst[i];
-    bool sparse = !strncmp(isa_op_info(in->op)->name, "v_swmmac", 8), across = false;
-    uint32_t exec = 0, near = 0; /* of what was written on this side of the change of EXEC */
+    bool sparse = !strncmp(isa_op_info(in->op)->name, "v_swmmac", 8);
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
-        if (o->kind != ISA_OPND_VGPR || !(o->flags & ISA_READ))
+        uint8_t half = isa_opnd_halves(w->c->arch, in, q);
+        if (o->kind != ISA_OPND_VGPR || !(o->flags & ISA_READ) || isa_opnd_keeps(w->c->arch, in, q))
             continue;
         for (uint32_t r = o->reg; r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV); r++) {
             const VState *v = &s->v[r];
-            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans && (!o->half || (o->half & v->half)))
+            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans && (half & v->half))
                 return report(w, i, v->from, r, ISA_RH_TRANS);
             if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)))
                 return report(w, i, v->from, r, ISA_RH_WMMA);
-            if (v->near && v->behind && !v->across && v->near >= near) {
-                near = v->near;
-                exec = v->behind;
-            }
         }
-    }
-    for (uint32_t q = 0; (rows >> ISA_RH_FORWARD & 1) && near >= FRESH - ISA_FORWARD_BEHIND && q < in->nopnds;
-         q++) {
-        const IsaOpnd *o = &in->opnd[q];
-        for (uint32_t r = o->reg; !across && o->kind == ISA_OPND_VGPR && (o->flags & ISA_READ) &&
-                                  r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV);
-             r++)
-            if (s->v[r].near && s->v[r].across && one_write(s->v[r].across, exec) &&
-                near - s->v[r].near <= ISA_FORWARD_BETWEEN + 1) {
-                across = true;
-                if (!report(w, i, s->v[r].from, r, ISA_RH_FORWARD))
-                    return false;
-            }
     }
     return true;
 }
@@ -158,7 +119,8 @@ check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const I
         if (o->kind != ISA_OPND_SGPR || !(o->flags & ISA_READ))
             continue;
         for (uint32_t r = o->reg; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r++) {
-            if (s->s[r] & BY_SALU)
+            bool vcc = (r == VCC || r == VCC + 1) && !k->valu && s->vcc_valu; /* as below */
+            if ((s->s[r] & BY_SALU) && !vcc)
                 return report(w, i, s->salu_from[r], ISA_REG_S + r,
                               gfx11 ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU);
             if ((s->s[r] & BY_VALU) && k->valu)
@@ -177,7 +139,7 @@ static void
 forget(RdnaState *s, uint32_t r)
 {
     const VState *v = &s->v[r];
-    if (!(v->valus | v->trans | v->wmma | v->near | v->across))
+    if (!(v->valus | v->trans | v->wmma))
         isa_set_remove(&s->live, r);
 }
 
@@ -185,6 +147,7 @@ static void
 carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
 {
     bool masks = rows >> ISA_RH_MASK_SALU & 1; /* there a wait ends the reads before it too */
+    s->vcc_valu &= k->va_vcc;
     for (uint32_t r = 0; r < NS; r++) {
         bool vcc = r == VCC || r == VCC + 1;
         if (!k->sa_sdst)
@@ -198,8 +161,6 @@ carry_out_wait(RdnaState *s, uint32_t rows, const IsaRdnaKind *k)
         VState *v = &s->v[r];
         if (v->valus && 6 - v->valus >= k->va_vdst)
             v->valus = v->trans = 0;
-        if (v->near && (uint32_t)FRESH - v->near >= k->va_vdst)
-            v->near = v->across = v->behind = 0;
         forget(s, r);
     }
 }
@@ -210,9 +171,6 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
     ISA_EACH (r, &s->live) {
         VState *v = &s->v[r];
         v->wmma = 0;
-        v->near -= v->near != 0;
-        if (!v->near)
-            v->across = v->behind = 0;
         v->valus -= v->valus != 0;
         if (k->trans)
             v->trans -= v->trans != 0;
@@ -220,13 +178,12 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
             v->valus = v->trans = 0;
         forget(s, r);
     }
-    s->exec_near -= s->exec_near != 0;
     if (!k->nop)
         s->cmpx = 0;
 }
 
 static void
-mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
+mark_writes(RdnaState *s, IsaArch arch, const IsaInst *in, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
 {
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
@@ -238,7 +195,8 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
                 const IsaRdnaRowInfo *t = isa_rdna_row(ISA_RH_TRANS);
                 bool trans = k->trans && (rows >> ISA_RH_TRANS & 1);
                 VState old = s->v[r];
-                uint8_t half = o->half ? o->half : 3, other = old.valus ? old.half & (uint8_t)~half : 0;
+                uint8_t half = isa_opnd_halves(arch, in, q),
+                        other = old.valus ? old.half & (uint8_t)~half : 0;
                 if (other && !trans) { /* what the other half owes stays */
                     s->v[r].half = other;
                     continue;
@@ -247,14 +205,14 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
                                    .trans = trans ? t->trans : 0,
                                    .half = half | other,
                                    .wmma = k->wmma,
-                                   .near = k->valu && (rows >> ISA_RH_FORWARD & 1) ? FRESH : 0,
-                                   .behind = s->exec_near ? s->exec_at : 0,
                                    .from = i};
                 isa_set_add(&s->live, r);
                 forget(s, r);
             }
         if (o->kind != ISA_OPND_SGPR)
             continue;
+        if ((o->reg == VCC || o->reg == VCC + 1) && (k->valu || k->salu))
+            s->vcc_valu = k->valu && (s->s[o->reg] & READ_PAIR);
         for (uint32_t r = o->reg; r < end && isa_rdna_scalar(r); r++) {
             if (k->valu && (s->s[r] & READ)) {
                 s->s[r] |= BY_VALU;
@@ -268,27 +226,29 @@ mark_writes(RdnaState *s, const IsaInst *in, uint32_t rows, uint32_t i, const Is
             if (rows >> ISA_RH_MASK_SALU & 1) /* the next write has no read as a mask before it */
                 s->s[r] &= (uint8_t)~(READ | READ_PAIR);
         }
-        if (k->salu && o->reg == 126) {
-            s->exec_near = FRESH;
-            s->exec_at = i + 1;
-            ISA_EACH (r, &s->live)
-                s->v[r].across = s->v[r].near ? i + 1 : 0;
-        }
     }
 }
 
 /* On gfx12 a scalar instruction that reads a scalar waits for those that vector instructions write; scalar
  * memory, and vector memory that reads a scalar, wait for everything. (Newer compilers than LLVM 22 count on
- * it; LLVM 22 puts more waits in.) */
+ * it; LLVM 22 puts more waits in.) VCC for itself: where a vector instruction may have written it last on
+ * some path, a scalar read of it ends the scalar writes of the other paths too, or so compilers (LLVM 20 to
+ * 22) take it. */
 static void
 wait_by_reading(RdnaState *s, const IsaInst *in, const IsaRdnaKind *k)
 {
     uint8_t keep = k->smem || k->mem ? READ | READ_PAIR : (uint8_t)~BY_VALU;
-    bool reads = k->smem;
+    bool reads = k->smem, vcc = false;
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
-        reads |= o->kind == ISA_OPND_SGPR && (o->flags & ISA_READ) && isa_rdna_scalar(o->reg);
+        bool scalar = o->kind == ISA_OPND_SGPR && (o->flags & ISA_READ) && isa_rdna_scalar(o->reg);
+        reads |= scalar;
+        vcc |= scalar && (o->reg == VCC || o->reg == VCC + 1);
     }
+    if (vcc && s->vcc_valu)
+        s->s[VCC] &= READ | READ_PAIR, s->s[VCC + 1] &= READ | READ_PAIR;
+    if (vcc || ((k->smem || k->mem) && reads))
+        s->vcc_valu = 0;
     for (uint32_t r = 0; reads && r < NS; r++)
         s->s[r] &= keep;
 }
@@ -318,6 +278,7 @@ step(IsaWalk *w, void *state, uint32_t i)
     const RdnaFacts *f = w->facts;
     const IsaRdnaKind *k = &f->kind[i];
     uint32_t rows = f->rows;
+    f->reached[i] = 1;
     if (k->waits) {
         carry_out_wait(s, rows, k);
         return true;
@@ -334,7 +295,7 @@ step(IsaWalk *w, void *state, uint32_t i)
     }
     if (k->mem) /* it waits for the vector instructions before it */
         ISA_EACH (r, &s->live) {
-            s->v[r].valus = s->v[r].trans = s->v[r].near = s->v[r].across = s->v[r].behind = 0;
+            s->v[r].valus = s->v[r].trans = 0;
             forget(s, r);
         }
     if (k->valu)
@@ -343,10 +304,10 @@ step(IsaWalk *w, void *state, uint32_t i)
         wait_by_reading(s, in, k);
     bool masks = rows >> ISA_RH_MASK_SALU & 1; /* there a read counts for the writes of later instructions */
     if (masks)
-        mark_writes(s, in, rows, i, k);
+        mark_writes(s, w->c->arch, in, rows, i, k);
     mark_reads(s, in, rows, k);
     if (!masks)
-        mark_writes(s, in, rows, i, k);
+        mark_writes(s, w->c->arch, in, rows, i, k);
     if (k->cmpx) {
         s->cmpx = 1;
         s->cmpx_from = i;
@@ -358,11 +319,13 @@ bool
 isa_check_rdna(IsaWalk *w)
 {
     const IsaCode *c = w->c;
-    RdnaFacts f = {TL_NEW_N(c->arena, IsaRdnaKind, c->n), isa_rdna_rows(c->arch, c->wave64)};
-    if (!f.kind)
+    RdnaFacts f = {TL_NEW_N(c->arena, IsaRdnaKind, c->n), TL_NEW_N(c->arena, uint8_t, c->n),
+                   isa_rdna_rows(c->arch, c->wave64)};
+    if (!f.kind || !f.reached)
         return false;
     for (uint32_t i = 0; i < c->n; i++)
         f.kind[i] = isa_rdna_kind(c->arch, &c->inst[i]);
     w->facts = &f;
-    return isa_walk(w, sizeof(RdnaState), step, join);
+    return isa_walk(w, sizeof(RdnaState), step, join) &&
+           (!(f.rows >> ISA_RH_FORWARD & 1) || isa_check_forward(w, f.kind, f.reached));
 }

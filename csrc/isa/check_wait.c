@@ -18,7 +18,7 @@ typedef struct Pend {
 } Pend;
 
 typedef struct WaitState {
-    Pend reg[ISA_NREGS];
+    Pend reg[ISA_NHALVES];
     IsaRegSet live;   /* registers with an operation */
     uint8_t dma_full; /* more loads to LDS than dma[] holds: nothing is said about them */
     uint8_t smem_out; /* a scalar load is outstanding: lgkmcnt(N > 0) tells nothing */
@@ -191,6 +191,26 @@ told(WaitState *s, uint32_t from)
             done(s, r);
 }
 
+/* The registers of operand k, halves of gfx11 and gfx12 each for itself: the nth, or UINT32_MAX where that is
+ * none of the operand's. False: no more. */
+static bool
+nth_reg(IsaArch arch, const IsaInst *in, uint32_t k, uint32_t nth, uint32_t *reg)
+{
+    uint32_t first, n, half = nth & 1;
+    if (!isa_opnd_regs(&in->opnd[k], &first, &n) || nth / 2 >= n)
+        return false;
+    *reg = first + nth / 2;
+    if (in->opnd[k].kind != ISA_OPND_VGPR || arch <= ISA_GFX950) {
+        if (half)
+            *reg = UINT32_MAX;
+    } else if (!(isa_opnd_halves(arch, in, k) >> half & 1)) {
+        *reg = UINT32_MAX;
+    } else if (half) {
+        *reg += ISA_REG_HIGH;
+    }
+    return true;
+}
+
 /* A load of half a register keeps the other half when it arrives (gfx11, gfx12) or clears it: it reads
  * nothing before. */
 static bool
@@ -207,12 +227,9 @@ check_operands(IsaWalk *w, WaitState *s, uint32_t i, uint32_t bits)
     const IsaInst *in = &w->c->inst[i];
     for (uint32_t k = 0; k < in->nopnds; k++) {
         const IsaOpnd *o = &in->opnd[k];
-        uint32_t first, n;
-        if (!isa_opnd_regs(o, &first, &n))
-            continue;
-        for (uint32_t r = first; r < first + n; r++) {
-            const Pend *p = &s->reg[r];
-            if (!p->after)
+        for (uint32_t nth = 0, r; nth_reg(w->c->arch, in, k, nth, &r); nth++) {
+            const Pend *p = &s->reg[r == UINT32_MAX ? 0 : r];
+            if (r == UINT32_MAX || !p->after)
                 continue;
             if ((!(o->flags & ISA_READ) || merges(in, k)) && ordered_overwrite(p, bits))
                 continue;
@@ -227,15 +244,16 @@ check_operands(IsaWalk *w, WaitState *s, uint32_t i, uint32_t bits)
 }
 
 static void
-mark_results(WaitState *s, const IsaInst *in, uint32_t i, uint32_t bits)
+mark_results(WaitState *s, IsaArch arch, const IsaInst *in, uint32_t i, uint32_t bits)
 {
     for (uint32_t k = 0; k < in->nopnds; k++) {
         const IsaOpnd *o = &in->opnd[k];
-        uint32_t first, n;
         bool scc = o->kind == ISA_OPND_SRC; /* written late by s_barrier_signal_isfirst and s_barrier_leave */
-        if (!(o->flags & ISA_WRITE) || ((o->flags & ISA_IMPLICIT) && !scc) || !isa_opnd_regs(o, &first, &n))
+        if (!(o->flags & ISA_WRITE) || ((o->flags & ISA_IMPLICIT) && !scc))
             continue;
-        for (uint32_t r = first; r < first + n; r++) {
+        for (uint32_t nth = 0, r; nth_reg(arch, in, k, nth, &r); nth++) {
+            if (r == UINT32_MAX)
+                continue;
             s->reg[r] = (Pend){.after = 1,
                                .counter = (uint8_t)__builtin_ctz(bits),
                                .flat = (bits & (bits - 1)) != 0,
@@ -291,7 +309,7 @@ step(IsaWalk *w, void *state, uint32_t i)
         dma_add(s, i + 1, 0);
     }
     w->covered[w->c->n] |= s->dma_full;
-    mark_results(s, in, i, bits);
+    mark_results(s, arch, in, i, bits);
     return true;
 }
 

@@ -31,6 +31,7 @@ isa_opnd_regs(const IsaOpnd *o, uint32_t *first, uint32_t *n)
 static void
 reg_name(IsaArch arch, uint32_t r, char *buf, size_t n)
 {
+    r = r >= ISA_REG_HIGH ? r - ISA_REG_HIGH : r;
     const char *file = r < ISA_REG_A ? "v" : r < ISA_REG_S ? "a" : "s";
     uint32_t i = r < ISA_REG_A ? r : r < ISA_REG_S ? r - ISA_REG_A : r - ISA_REG_S;
     if (r == ISA_REG_SCC)

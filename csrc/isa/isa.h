@@ -197,6 +197,12 @@ const char *isa_arch_name(IsaArch a);
 bool isa_decode(IsaArch arch, bool wave64, const uint8_t *code, size_t avail, IsaInst *inst,
                 const char **why);
 
+/* Which halves of a vector register operand k reads or writes: 1 the low, 2 the high one, 3 both. Registers
+ * of gfx11 and gfx12 can be written by halves; those of CDNA have ECC and are always taken as a whole. */
+uint8_t isa_opnd_halves(IsaArch arch, const IsaInst *inst, uint32_t k);
+/* Is operand k a result that counts as read only because it keeps the half that is not written? */
+bool isa_opnd_keeps(IsaArch arch, const IsaInst *inst, uint32_t k);
+
 /* Prints in the assembler's own syntax (what llvm-mc --disassemble prints), without a leading tab. Branch
  * targets print as the raw immediate. */
 void isa_print(IsaArch arch, bool wave64, const IsaInst *inst, TlText *out);

@@ -149,16 +149,17 @@ sim_chk_prepare(SimBuild *b)
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;
         uint32_t cls = dst ? 7 : pos;
+        uint8_t half = isa_opnd_halves(b->code->arch, in, i) % 3; /* 0: both */
         if (!dst && !(o->flags & ISA_IMPLICIT))
             pos++;
         if (x->relidx && o->kind == ISA_OPND_VGPR)
             continue; /* found when it runs */
         if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR) {
             uint32_t row = o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0u);
-            if (rd)
-                add_range(x->vread, &x->nvread, TL_COUNT(x->vread), row, o->nregs, cls, o->half);
+            if (rd && !isa_opnd_keeps(b->code->arch, in, i))
+                add_range(x->vread, &x->nvread, TL_COUNT(x->vread), row, o->nregs, cls, half);
             if (wr)
-                add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls, o->half);
+                add_range(x->vwrite, &x->nvwrite, TL_COUNT(x->vwrite), row, o->nregs, cls, half);
         } else if (o->kind == ISA_OPND_SGPR) {
             uint32_t s = sim_build_sreg(b, o);
             if (rd && s < S_NULL && !(o->flags & ISA_IMPLICIT && s == S_EXEC))
@@ -252,14 +253,36 @@ sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const Sim
 
 /* A result that comes with two counters (flat) is there when both say so. */
 static bool
-row_pending(const SimChk *c, uint32_t row)
+result_pending(const SimChk *c, uint32_t bits, uint32_t seq, uint32_t seq2)
 {
-    uint32_t bits = c->vcnt[row];
     if (!bits)
         return false;
     uint32_t first = (uint32_t)__builtin_ctz(bits);
-    return !cnt_done(&c->n, first, c->vseq[row]) ||
-           ((bits & (bits - 1)) && !cnt_done(&c->n, ISA_CNT_DS, c->vseq2[row]));
+    return !cnt_done(&c->n, first, seq) || ((bits & (bits - 1)) && !cnt_done(&c->n, ISA_CNT_DS, seq2));
+}
+
+/* Is the part of a row that is read or written (halves: 0 for both) still to come? *cnt, *pc: with which
+ * counters, by what. A pending part that was asked for and is there is forgotten. */
+static bool
+row_pending(SimChk *c, uint32_t row, uint32_t halves, uint32_t *cnt, uint32_t *pc)
+{
+    uint32_t low = c->vhalf[row] & (halves == 2 ? PH_WHOLE : PH_LOW | PH_WHOLE);
+    if (low) {
+        *cnt = c->vcnt[row];
+        *pc = c->vpc[row];
+        if (result_pending(c, *cnt, c->vseq[row], c->vseq2[row]))
+            return true;
+        c->vhalf[row] &= (uint8_t)~low;
+    }
+    if (halves != 1 && (c->vhalf[row] & PH_HIGH)) {
+        const struct SimPendHigh *h = &c->high[row];
+        *cnt = h->cnt;
+        *pc = h->pc;
+        if (result_pending(c, h->cnt, h->seq, h->seq2))
+            return true;
+        c->vhalf[row] &= (uint8_t)~PH_HIGH;
+    }
+    return false;
 }
 
 /* "vmcnt", "loadcnt and dscnt" */
@@ -281,20 +304,21 @@ check_rows(SimWave *w, const SimRec *r, const SimRange *g, bool write, uint32_t 
     for (uint32_t row = g->start; row < g->start + g->n; row++) {
         if (!(c->vflag[row] & VF_PEND))
             continue;
-        if (row_pending(c, row)) {
-            if (write && own == c->vcnt[row] && !(own & (own - 1)))
+        uint32_t cnt, pc;
+        if (row_pending(c, row, g->half, &cnt, &pc)) {
+            if (write && own == cnt && !(own & (own - 1)))
                 continue; /* results of one in-order counter arrive in order */
             char name[16], names[32];
             c->vflag[row] &= (uint8_t)~VF_PEND;
-            if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX,
-                           w->code->base + (uint64_t)c->vpc[row] * 4,
+            c->vhalf[row] = 0;
+            if (!sim_fault(w, r, SIM_CHECK_WAIT, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)pc * 4,
                            "%s %s while the load into it is not complete (no wait on %s covers it)",
                            sim_row_name(row, name), write ? "is overwritten" : "is read",
-                           counter_names(w->code->arch, c->vcnt[row], names)))
+                           counter_names(w->code->arch, cnt, names)))
                 return false;
         }
-        c->vflag[row] &= (uint8_t)~VF_PEND;
-        c->vcnt[row] = 0;
+        if (!c->vhalf[row])
+            c->vflag[row] &= (uint8_t)~VF_PEND;
     }
     return true;
 }
@@ -362,7 +386,17 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
     uint32_t first = (uint32_t)__builtin_ctz(bits);
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
+            uint8_t old = c->vflag[row] & VF_PEND ? c->vhalf[row] : 0, half = x->vwrite[i].half;
             c->vflag[row] |= VF_PEND;
+            if (half == 2) {
+                c->vhalf[row] = PH_HIGH | (old & PH_WHOLE ? PH_LOW : old & PH_LOW);
+                c->high[row] =
+                    (struct SimPendHigh){c->n.issued[first], c->n.issued[ISA_CNT_DS], pc, (uint8_t)bits};
+                continue;
+            }
+            if (half == 1 && (old & PH_WHOLE))
+                c->high[row] = (struct SimPendHigh){c->vseq[row], c->vseq2[row], c->vpc[row], c->vcnt[row]};
+            c->vhalf[row] = half ? PH_LOW | (old & PH_WHOLE ? PH_HIGH : old & PH_HIGH) : PH_WHOLE;
             c->vcnt[row] = (uint8_t)bits;
             c->vseq[row] = c->n.issued[first];
             c->vseq2[row] = c->n.issued[ISA_CNT_DS];

@@ -68,30 +68,52 @@ check_row(SimWave *w, const SimRec *r, const SimRange *g, uint32_t row)
     return lacks(w, r, id, sim_row_name(row, name), c->wpc[row]);
 }
 
-/* Waves of 64 on gfx11: one source written before a scalar write of EXEC, another one behind it, both lately.
- */
+/* Vector instructions since the last write of a source that may be under way; UINT32_MAX: none. */
+static uint32_t
+since_written(const SimChk *c, const SimRange *g, uint32_t *row)
+{
+    uint32_t least = UINT32_MAX, halves = g->half ? g->half : 3;
+    for (uint32_t r = g->start; r < g->start + (uint32_t)g->n; r++)
+        for (uint32_t h = 0; h < 2; h++) {
+            uint32_t t = c->half_time[h][r];
+            if ((halves >> h & 1) && (int32_t)(t - c->valu_done) > 0 && c->now - t < least) {
+                least = c->now - t;
+                *row = r;
+            }
+        }
+    return least;
+}
+
+/* Waves of 64 on gfx11: one source written before a scalar write of EXEC, another one behind it, both lately
+ * (the way that was taken, as isa/check_forward.c looks at all). */
 static bool
 check_forward(SimWave *w, const SimRec *r)
 {
     SimChk *c = w->chk;
     const SimExt *x = r->ext;
-    uint32_t behind = UINT32_MAX; /* instructions since the youngest source of this side */
-    for (uint32_t i = 0; i < x->nvread; i++)
-        for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n; row++)
-            if (under_way(c, row) && (int32_t)(c->vtime[row] - c->exec_salu) > 0)
-                behind = TL_MIN(behind, c->now - c->vtime[row]);
+    uint32_t row[8] = {0}, since[8], behind = UINT32_MAX, exec = UINT32_MAX, pre = UINT32_MAX;
+    uint32_t n = TL_MIN((uint32_t)x->nvread, (uint32_t)TL_COUNT(since));
+    for (uint32_t i = 0; i < n; i++)
+        behind = TL_MIN(behind, since[i] = since_written(c, &x->vread[i], &row[i]));
     if (behind > ISA_FORWARD_BEHIND)
         return true;
-    for (uint32_t i = 0; i < x->nvread; i++)
-        for (uint32_t row = x->vread[i].start; row < x->vread[i].start + (uint32_t)x->vread[i].n; row++) {
-            char name[16];
-            if (!under_way(c, row) || (int32_t)(c->vtime[row] - c->exec_salu) > 0 ||
-                c->now - c->vtime[row] - behind > ISA_FORWARD_BETWEEN + 1)
-                continue;
-            sim_chk_hit(c, row, HIT_READ);
-            return lacks(w, r, ISA_RH_FORWARD, sim_row_name(row, name), c->wpc[row]);
+    for (uint32_t k = 0; k < TL_COUNT(c->exec_salu) && k < c->nexec; k++) {
+        uint32_t ago = c->now - c->exec_salu[(c->nexec - 1 - k) % TL_COUNT(c->exec_salu)];
+        if (ago > behind) { /* the last one before the youngest source */
+            exec = ago;
+            break;
         }
-    return true;
+    }
+    if (exec == UINT32_MAX || exec - behind - 1 > ISA_FORWARD_BETWEEN)
+        return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (since[i] != UINT32_MAX && since[i] >= exec && (pre == UINT32_MAX || since[i] < since[pre]))
+            pre = i;
+    if (pre == UINT32_MAX || since[pre] - behind - 1 > ISA_FORWARD_BETWEEN)
+        return true;
+    char name[16];
+    sim_chk_hit(c, row[pre], HIT_READ);
+    return lacks(w, r, ISA_RH_FORWARD, sim_row_name(row[pre], name), c->wpc[row[pre]]);
 }
 
 static bool
@@ -104,6 +126,11 @@ check_scalar(SimWave *w, const SimRec *r, uint32_t s)
     IsaRdnaRow id =
         salu ? (masks ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU) : (masks ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
     if (!salu && (!(c->sflag[s] & SF_VALU) || !x->rk.valu))
+        return true;
+    /* Where a vector instruction wrote VCC on another way here, compilers take a scalar read for a wait. The
+     * verifier looks at all ways; here it is enough that there are some. */
+    if (salu && !masks && !x->rk.valu && (s == S_VCC || s == S_VCC + 1) &&
+        sim_code_joined(w->code, c->swpc[s], r->at))
         return true;
     c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
     sim_chk_hit(c, HIT_SCALAR | s, HIT_READ);
@@ -283,6 +310,10 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
             uint8_t other = /* the half that an earlier instruction owes */
                 (c->vflag[row] & VF_PROD) && c->vprod[row] == HZ_TRANS ? c->vpass[row] & (uint8_t)~half : 0;
             c->vpass[row] = owed ? half | other : other ? other : half;
+            if (half & 1)
+                c->half_time[0][row] = k->valu ? c->now : c->valu_done;
+            if (half & 2)
+                c->half_time[1][row] = k->valu ? c->now : c->valu_done;
             if (other && !owed)
                 continue;
             c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_PROD) | (owed ? VF_PROD : 0));
@@ -293,6 +324,6 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
         }
     }
     mark_scalars(w, r);
-    if (k->salu && x->writes_exec)
-        c->exec_salu = c->now;
+    if (k->salu && x->writes_exec && (!c->nexec || c->exec_salu[(c->nexec - 1) % 8] != c->now))
+        c->exec_salu[c->nexec++ % 8] = c->now;
 }

@@ -350,6 +350,37 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
     code_unlock(c);
 }
 
+/* Marks the dwords to which direct branches lead. */
+static void
+find_joins(SimCode *c)
+{
+    c->joins = TL_NEW_N(&c->arena, uint8_t, c->nrec / 8 + 1);
+    for (uint64_t off = 0; c->joins && off < c->size;) {
+        IsaInst in;
+        const char *why;
+        bool known = isa_decode(c->arch, c->wave64, sim_dm_host(c->base + off), c->size - off, &in, &why);
+        off += known ? in.size : 4;
+        if (!known || in.enc != ISA_SOPP || !(isa_op_info(in.op)->classes & ISA_C_BRANCH))
+            continue;
+        uint64_t to = (off + (uint64_t)(4 * (int64_t)(int16_t)in.opnd[0].bits)) / 4;
+        if (to < c->nrec)
+            c->joins[to / 8] |= (uint8_t)(1u << to % 8);
+    }
+}
+
+bool
+sim_code_joined(SimCode *c, uint32_t from, uint32_t to)
+{
+    bool joined = to <= from;
+    code_lock(c);
+    if (!c->joins)
+        find_joins(c);
+    for (uint32_t at = from + 1; c->joins && !joined && at <= to && at < c->nrec; at++)
+        joined = c->joins[at / 8] >> at % 8 & 1;
+    code_unlock(c);
+    return joined;
+}
+
 /* ---- operands at run time ---- */
 
 uint32_t

@@ -315,10 +315,14 @@ struct SimCode {
     int cover; /* file of TILELANG_SIM_COVERAGE, -1 = none */
     const SimHostOps *host;
     TlMap const_map;
+    uint8_t *joins; /* a bit a dword: a direct branch leads there; made on demand */
 };
 /* Makes the record at r (of table `cls`); never fails: an unknown instruction gets a body that faults. */
 void sim_code_decode(SimCode *c, uint32_t cls, SimRec *r);
 SimRec *sim_code_table(SimCode *c, uint32_t cls); /* NULL: out of memory */
+/* Do ways come together between two dwords (behind the first, up to the second)? False too when memory ran
+ * out. */
+bool sim_code_joined(SimCode *c, uint32_t from, uint32_t to);
 
 /* ---- waves
  * ---------------------------------------------------------------------------------------------------------
@@ -371,6 +375,7 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint32_t vseq[ROWS], vseq2[ROWS], sseq[SREGS]; /* vseq2: of the LDS part of a flat load */
     uint8_t vcnt[ROWS];                            /* counters (bits) that the result comes with */
     uint32_t vpc[ROWS], spc[SREGS], scc_seq;
+    uint8_t vhalf[ROWS]; /* PH_*: which parts of a row are pending */
     SimChkNumbers n;
     /* wait states */
     uint32_t now;                                 /* wait states so far */
@@ -383,6 +388,8 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint8_t cpass[ROWS];
     uint32_t sdtime[ROWS]; /* last wide store that reads the row */
     uint8_t sdneed[ROWS];
+    /* gfx11, waves of 64: last vector write of each half; the last scalar writes of EXEC, nexec of them */
+    uint32_t half_time[2][ROWS], exec_salu[8], nexec;
     /* registers that the current instruction has too few wait states for, with their poison put by */
     struct SimHit {
         uint16_t reg; /* row, or HIT_SCALAR + code */
@@ -391,8 +398,8 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     } hit[64];
     uint32_t nhit;
     /* gfx11, gfx12 (now: vector instructions so far): transcendental ones so far, how far the vector ones are
-     * complete, where EXEC was written last by a scalar one */
-    uint32_t ntrans, valu_done, exec_salu;
+     * complete */
+    uint32_t ntrans, valu_done;
     bool cmpx;    /* v_cmpx came last */
     uint8_t owed; /* kinds of scalar writes that no wait covers */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
@@ -414,7 +421,13 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     bool group_open;  /* one of them is not acquired within the workgroup */
     bool look;        /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
+    /* of upper halves that are pending by themselves (gfx11, gfx12), as above */
+    struct SimPendHigh {
+        uint32_t seq, seq2, pc;
+        uint8_t cnt;
+    } high[ROWS];
 } SimChk;
+enum { PH_LOW = 1, PH_HIGH = 2, PH_WHOLE = 4 };
 enum { HIT_SCALAR = 0x8000 };
 typedef enum HitHow {
     HIT_READ,   /* reads what was there before the last write */
