@@ -7,6 +7,9 @@
 #include "sim/core.h"
 #include "sim/mfma_hw.h"
 
+#include <float.h>
+#include <math.h>
+
 /* Small float formats: exponent bits, mantissa bits. */
 static const struct {
     uint8_t bits, e, m;
@@ -42,7 +45,8 @@ typedef struct MfmaExt {
     float lut[2][256]; /* elements of A and of B, when they are 8 bits or smaller */
     SimSrc scale[2];
     uint8_t byte[2]; /* which byte of the scale register */
-    SimHwDot hw;     /* mfma="hw" */
+    uint8_t neg;     /* f64: signs of A, B and C */
+    SimHwDot hw;     /* mfma="hw", and f32 in modes that flush */
 } MfmaExt;
 
 /* Permutes lanes of one element row by cbsz, abid (A: block broadcast) or blgp (B: lane patterns). */
@@ -108,17 +112,25 @@ canonical_rows(const MfmaExt *x, const uint32_t *row, uint32_t fmt, const float 
     }
 }
 
-/* Multiplies the 32 elements of each lane by its E8M0 scale (0xff: NaN). */
-static void
+/* Multiplies the 32 elements of each lane by its E8M0 scale (0xff: NaN). False: one became too large for a
+ * float (none becomes too small: the least is 2^-16 * 2^-127). */
+static bool
 scale_rows(float *t, const uint32_t *row, uint32_t byte)
 {
+    float most = 0;
     for (uint32_t l = 0; l < 64; l++) {
         uint32_t s = (row[l] >> (8 * byte)) & 255, u = s == 255 ? 0x7fc00000 : s ? s << 23 : 0x00400000;
-        float f;
+        float f, top = 0;
         memcpy(&f, &u, 4);
-        for (uint32_t e = 0; e < 32; e++)
+        for (uint32_t e = 0; e < 32; e++) {
+            float m = __builtin_fabsf(t[e * 64 + l]);
+            top = m > top ? m : top;
             t[e * 64 + l] *= f;
+        }
+        if (top * f > most && top <= FLT_MAX)
+            most = top * f;
     }
+    return most <= FLT_MAX;
 }
 
 /* Elements of one operand (0 = A, 1 = B) to T[e * 64 + lane]. */
@@ -143,9 +155,9 @@ decode(const SimHostOps *h, const MfmaExt *x, const uint32_t *row, uint32_t whic
         case MT_F16:
         case MT_BF16:
             h->half_rows(f + e * 64, row + e / 2 * 64, e & 1, x->m.type == MT_BF16);
-            if (x->m.flush) /* below the smallest normal of the type */
+            if (x->m.flush) /* below the smallest normal of the type, not 0 */
                 for (uint32_t l = 0; l < 64; l++)
-                    if ((t[e * 64 + l] & 0x7fffffff) < (x->m.type == MT_F16 ? 0x38800000u : 0x00800000u))
+                    if ((t[e * 64 + l] & 0x7fffffff) - 1 < (x->m.type == MT_F16 ? 0x387fffffu : 0x007fffffu))
                         t[e * 64 + l] = 0;
             break;
         case MT_FP8:
@@ -159,12 +171,12 @@ decode(const SimHostOps *h, const MfmaExt *x, const uint32_t *row, uint32_t whic
     }
 }
 
-/* gfx90a, halves: subnormal C and results count as zero. */
+/* Subnormals become zeros with the sign bits of `sign`; zeros stay. */
 static void
-flush_acc(uint32_t *d, uint32_t n)
+flush_rows(uint32_t *d, uint32_t n, uint32_t sign)
 {
     for (uint32_t i = 0; i < n * 64; i++)
-        d[i] = (d[i] & 0x7f800000) ? d[i] : d[i] & 0x80000000u;
+        d[i] = (d[i] & 0x7fffffff) - 1 < 0x007fffffu ? d[i] & sign : d[i];
 }
 
 /* Puts C into the destination registers; the loops accumulate in place. */
@@ -187,7 +199,7 @@ copy_c(SimWave *w, const SimRec *r, const SimMma *m, uint32_t *d)
 static void
 mfma_f64(SimWave *w, const SimRec *r, const SimMma *m, const uint32_t *a, const uint32_t *b, uint32_t *d)
 {
-    uint32_t neg = r->ext->in.blgp;
+    uint32_t neg = ((const MfmaExt *)r->p)->neg;
     double A[64], B[64];
     for (uint32_t l = 0; l < 64; l++) {
         uint64_t x = a[l] | (uint64_t)a[l + 64] << 32, y = b[l] | (uint64_t)b[l + 64] << 32;
@@ -239,12 +251,103 @@ sparse_index(const SimRec *r, const SimMma *m, const uint32_t *row, uint8_t *idx
     }
 }
 
+/* One step with block scales whose products do not fit a float on the way: a * b * 2^e + c, rounded once. */
+static float
+scaled_fma(float a, float b, int e, float c)
+{
+    double p = (double)a * b; /* exact, as is its scaling */
+    if (!(p != 0) || p - p != 0)
+        return __builtin_fmaf(a, b, c);
+    p = __builtin_ldexp(p, e);
+    double m = __builtin_fabs(p);
+    float half = 1; /* p = (p / half) * half, both floats; what is far too small may be any such value */
+    if (m >= 0x1p100) {
+        half = 0x1p64f;
+        p *= 0x1p-64;
+    } else if (m < 0x1p-100) {
+        half = 0x1p-64f;
+        p = m < 0x1p-190 ? __builtin_copysign(0x1p-126, p) : p * 0x1p64;
+    }
+    p = p > FLT_MAX ? FLT_MAX : p < -FLT_MAX ? -FLT_MAX : p; /* still no infinity beside an infinite C */
+    return __builtin_fmaf((float)p, half, c);
+}
+
+/* f8f6f4 with scales, product by product: when a scaled element is too large for a float, its product may not
+ * be. */
+static void
+scaled_products(SimWave *w, const SimRec *r, const float *a, const float *b, const uint32_t *sa,
+                const uint32_t *sb, float *d)
+{
+    const MfmaExt *x = r->p;
+    const SimMma *m = &x->m;
+    (void)w;
+    for (uint32_t s = 0; s < m->nseg; s++)
+        for (uint32_t j = 0; j < m->n; j++) {
+            float *c = d + m->seg_d[s] + j;
+            for (uint32_t k = 0; k < m->k; k++) {
+                uint32_t ia = m->koff[k] + m->seg_a[s], ib = m->koff[k] + m->seg_b[s] + j;
+                uint32_t ea = (sa[ia & 63] >> (8 * x->byte[0])) & 255,
+                         eb = (sb[ib & 63] >> (8 * x->byte[1])) & 255;
+                *c = ea == 255 || eb == 255 ? NAN : scaled_fma(a[ia], b[ib], (int)(ea + eb) - 254, *c);
+            }
+            if (*c != *c)
+                memcpy(c, &(uint32_t){0x7fc00000}, 4);
+        }
+}
+
+static void
+mfma_f8f6f4(SimWave *w, const SimRec *r, float *ta, float *tb)
+{
+    const MfmaExt *x = r->p;
+    const SimHostOps *h = w->code->host;
+    uint32_t t0[128], t1[128], sa[64], sb[64];
+    float *d = (float *)(void *)ROW(w, r->dst);
+    bool fits = true;
+    if (x->m.scaled) {
+        memcpy(sa, src_row(w, x->scale[0], t0), sizeof sa); /* D may cover the scale registers */
+        memcpy(sb, src_row(w, x->scale[1], t0), sizeof sb);
+        fits = scale_rows(ta, sa, x->byte[0]) & scale_rows(tb, sb, x->byte[1]);
+        if (UNLIKELY(!fits)) {
+            decode(h, x, src_row(w, r->src[0], t0), 0, (uint32_t *)(void *)ta);
+            decode(h, x, src_row(w, r->src[1], t1), 1, (uint32_t *)(void *)tb);
+        }
+    }
+    copy_c(w, r, &x->m, (uint32_t *)(void *)d);
+    if (fits)
+        h->mma_f32(d, ta, tb, &x->m);
+    else
+        scaled_products(w, r, ta, tb, sa, sb, d);
+}
+
+/* Dense, from decoded A and B. */
+static inline __attribute__((always_inline)) void
+mfma_dense(SimWave *w, const SimRec *r, uint32_t *ta, uint32_t *tb)
+{
+    const SimMma *m = &((const MfmaExt *)r->p)->m;
+    const IsaInst *in = &r->ext->in;
+    const SimHostOps *h = w->code->host;
+    uint32_t *d = ROW(w, r->dst);
+    if (UNLIKELY(in->cbsz))
+        broadcast_a(m, in->cbsz, in->abid, ta, m->ea);
+    if (UNLIKELY(in->blgp))
+        pattern_b(in->blgp, tb, m->eb);
+    copy_c(w, r, m, d);
+    if (m->type == MT_I8)
+        h->mma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m);
+    else {
+        if (UNLIKELY(m->flush)) /* gfx90a, halves */
+            flush_rows(d, m->nd, 0);
+        h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
+        if (UNLIKELY(m->flush))
+            flush_rows(d, m->nd, 0x80000000u);
+    }
+}
+
 static const SimRec *
 body_mfma(SimWave *w, const SimRec *r)
 {
     const MfmaExt *x = r->p;
     const SimMma *m = &x->m;
-    const IsaInst *in = &r->ext->in;
     const SimHostOps *h = w->code->host;
     _Alignas(64) uint32_t ta[MMA_MAXE * 64], tb[MMA_MAXE * 64], t0[128], t1[128], t2[128];
     const uint32_t *a = src_row(w, r->src[0], t0), *b = src_row(w, r->src[1], t1);
@@ -270,29 +373,10 @@ body_mfma(SimWave *w, const SimRec *r)
             h->smma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m, idx);
         return NEXT(r);
     }
-    if (m->type == MT_F8F6F4) { /* cbsz and blgp are the formats there */
-        if (m->scaled) {
-            scale_rows((float *)(void *)ta, src_row(w, x->scale[0], t0), x->byte[0]);
-            scale_rows((float *)(void *)tb, src_row(w, x->scale[1], t1), x->byte[1]);
-        }
-        copy_c(w, r, m, d); /* last: D may cover the scale registers */
-        h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
-        return NEXT(r);
-    }
-    if (UNLIKELY(in->cbsz))
-        broadcast_a(m, in->cbsz, in->abid, ta, m->ea);
-    if (UNLIKELY(in->blgp))
-        pattern_b(in->blgp, tb, m->eb);
-    copy_c(w, r, m, d);
-    if (m->type == MT_I8)
-        h->mma_i32((int32_t *)d, (const int32_t *)ta, (const int32_t *)tb, m);
-    else {
-        if (UNLIKELY(m->flush))
-            flush_acc(d, m->nd);
-        h->mma_f32((float *)(void *)d, (const float *)(void *)ta, (const float *)(void *)tb, m);
-        if (UNLIKELY(m->flush))
-            flush_acc(d, m->nd);
-    }
+    if (m->type == MT_F8F6F4) /* cbsz and blgp are the formats there */
+        mfma_f8f6f4(w, r, (float *)(void *)ta, (float *)(void *)tb);
+    else
+        mfma_dense(w, r, ta, tb);
     return NEXT(r);
 }
 
@@ -370,6 +454,48 @@ body_mfma_hw(SimWave *w, const SimRec *r)
             *c = sim_hw_dot(&x->hw, ak, bk, k, *c, w->mode);
         }
     }
+    return NEXT(r);
+}
+
+/* ---- f32 in modes that flush
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* Smallest exponent field of what is not zero, 255 when all is. */
+static int
+least_exponent(const uint32_t *t, uint32_t rows)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < rows * 64; i++) {
+        uint32_t m = (t[i] & 0x7fffffff) - 1; /* zero: the largest */
+        least = m < least ? m : least;
+    }
+    return least > 0x7fffffff ? 255 : (int)((least + 1) >> 23);
+}
+
+/* MODE's f32 denormal bits: A and B obey them on every chip, C and D on gfx90a, where each step counts.
+ * There, sums that are multiples of the smallest normal cannot be subnormal; the others go step by step. */
+static const SimRec *
+body_mfma_flush(SimWave *w, const SimRec *r)
+{
+    const MfmaExt *x = r->p;
+    const SimMma *m = &x->m;
+    bool keep_in = (w->mode >> 4) & 1, keep_out = (w->mode >> 5) & 1;
+    if (keep_in && (keep_out || !x->hw.mode_c))
+        return body_mfma(w, r);
+    _Alignas(64) uint32_t ta[MMA_MAXE * 64], tb[MMA_MAXE * 64], t[128];
+    decode(w->code->host, x, src_row(w, r->src[0], t), 0, ta);
+    decode(w->code->host, x, src_row(w, r->src[1], t), 1, tb);
+    if (x->hw.mode_c) {
+        bool one = r->src[2].kind != SRC_V;
+        int a = least_exponent(ta, m->ea), b = least_exponent(tb, m->eb);
+        int c = least_exponent(src_row(w, r->src[2], t), one ? 1 : m->nd);
+        if (a + b - 254 - 46 < -126 || c - 127 - 23 < -126)
+            return body_mfma_hw(w, r);
+    } else {
+        flush_rows(ta, m->ea, 0x80000000u);
+        flush_rows(tb, m->eb, 0x80000000u);
+    }
+    mfma_dense(w, r, ta, tb);
     return NEXT(r);
 }
 
@@ -532,11 +658,16 @@ sim_build_mfma(SimBuild *b)
         x->byte[i] = ((in->op_sel >> i) & 1) | ((in->op_sel_hi >> i) & 1) << 1;
     }
     r->p = x;
+    x->neg = b->code->arch == ISA_GFX90A ? 0 : in->blgp; /* gfx90a has no signs there */
     r->body = body_mfma;
     if ((b->cls & MODE_HW) && m.type != MT_I8 && !f64) {
         if (!hw_rule(b, &m, &x->hw))
             return false;
         r->body = body_mfma_hw;
+    } else if (m.type == MT_F32 && (b->cls & (MODE_ODD | MODE_FLUSH))) {
+        if (!hw_rule(b, &m, &x->hw))
+            return false;
+        r->body = body_mfma_flush;
     }
     b->x->poison = POI_MFMA;
     b->x->mfma = &x->m;
