@@ -185,7 +185,8 @@ typedef struct IsaOpInfo {
 
 uint32_t isa_op_count(void);
 const IsaOpInfo *isa_op_info(uint32_t op);
-uint32_t isa_op_by_name(const char *name); /* UINT32_MAX when unknown */
+uint32_t isa_op_by_name(const char *name);         /* UINT32_MAX when unknown */
+bool isa_chip_has(IsaArch arch, const char *name); /* in any encoding, pairs (VOPD) included */
 
 bool isa_arch_by_name(const char *name,
                       IsaArch *out); /* "gfx942" or "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-" */

@@ -65,6 +65,17 @@ isa_rows(IsaArch arch)
     return NULL;
 }
 
+bool
+isa_chip_has(IsaArch arch, const char *name)
+{
+    uint32_t op = isa_op_by_name(name);
+    const IsaRow *rows = isa_rows(arch);
+    for (uint32_t i = 0; rows && op != UINT32_MAX && i < ISA_ROW0__END; i++)
+        if (rows[i].name_plus1 == op + 1)
+            return true;
+    return false;
+}
+
 /* Rows of the VOPD halves, plus one; 0: no such opcode. */
 #define ISA_ROW(fam, opcode, base, name, pattern, suffix, imm, flags, mask)
 #define ISA_DUAL(half, opcode, fam, fam_opcode) [half * 32 + opcode] = ISA_ROW0_##fam + fam_opcode + 1,

@@ -71,7 +71,7 @@ typedef enum SimHwKnown {
     SIM_HW_NOT_MATRIX, /* not such an instruction */
     SIM_HW_UNKNOWN,    /* nothing is known: refused */
     SIM_HW_ASSUMED,    /* by the rule of a neighbour */
-    SIM_HW_HARDWARE,   /* results of hardware agree */
+    SIM_HW_HARDWARE,   /* measured on hardware */
     SIM_HW_EXACT       /* integers and doubles: the default is right */
 } SimHwKnown;
 SimHwKnown sim_hw_by_name(IsaArch arch, const char *mnemonic, SimHwDot *h);

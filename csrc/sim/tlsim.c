@@ -85,7 +85,12 @@ tlsim_mfma_known(const char *arch, const char *mnemonic)
 {
     IsaArch a;
     SimHwDot h;
-    return isa_arch_by_name(arch, &a) ? (int32_t)sim_hw_by_name(a, mnemonic, &h) : -1;
+    if (!isa_arch_by_name(arch, &a))
+        return -1;
+    char name[64]; /* of a pair's half, v_dual_dot2acc_f32_f16: as the tables have it */
+    snprintf(name, sizeof name, "%s%s", strncmp(mnemonic, "v_dual_", 7) ? "" : "v_",
+             mnemonic + (strncmp(mnemonic, "v_dual_", 7) ? 0 : 7));
+    return isa_chip_has(a, name) ? (int32_t)sim_hw_by_name(a, name, &h) : SIM_HW_NOT_MATRIX;
 }
 
 uint64_t

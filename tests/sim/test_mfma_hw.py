@@ -547,6 +547,15 @@ def test_known():
         ("gfx1201", "v_dot4_f32_fp8_bf8"): "assumed",
         ("gfx942", "v_add_f32"): None,
         ("gfx950", "v_mfma_ld_scale_b32"): None,
+        ("gfx1100", "v_dual_dot2acc_f32_f16"): "hardware",  # half of a pair
+        ("gfx1201", "v_dual_dot2acc_f32_bf16"): "hardware",
+        ("gfx90a", "v_mfma_f32_16x16x8_xf32"): None,  # what the chip does not have
+        ("gfx950", "v_mfma_f32_16x16x8_xf32"): None,
+        ("gfx90a", "v_dot2_f32_bf16"): None,
+        ("gfx942", "v_mfma_scale_f32_16x16x128_f8f6f4"): None,
+        ("gfx1201", "v_mfma_scale_f32_16x16x128_f8f6f4"): None,
+        ("gfx1100", "v_dot4_f32_fp8_bf8"): None,
+        ("gfx1201", "v_dual_fmac_f32"): None,
     }
     got = {key: sim.mfma_rule(*key) for key in rows}
     assert got == rows

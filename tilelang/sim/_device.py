@@ -188,9 +188,9 @@ def _mfma(mfma: str | None) -> str | None:
 def mfma_rule(arch: str, mnemonic: str) -> str | None:
     """What is known of the way the chip sums in this matrix or dot instruction, for ``mfma="hw"``.
 
-    "hardware": results recorded on hardware agree with the rule; "assumed": nothing is recorded, the rule of a
-    neighbouring instruction is used; "exact": integers and doubles, the default is right; "unknown": no rule, the
-    instruction is refused (or, for dot products, the default is used); None: no such instruction.
+    "hardware": the rule was measured on hardware; "assumed": nothing is known, the rule of a neighbouring
+    instruction is used; "exact": integers and doubles, the default is right; "unknown": no rule, the instruction is
+    refused (or, for dot products, the default is used); None: the chip has no such matrix or dot instruction.
     Raises ValueError for a chip that does not exist."""
     known = nat.library().tlsim_mfma_known(arch.encode(), mnemonic.encode())
     if known < 0:

@@ -81,7 +81,7 @@ def operand_type(mnem: str, is_def: bool, otype: int, bits: int) -> str:
             if want in group:
                 return named if named in group else {"I32": "B32", "I64": "B64", "I16": "B16"}[want]
         return want
-    if named in WIDTH and WIDTH[named] == n:
+    if named in WIDTH and WIDTH[named] == n or mnem.startswith("v_mfma_f64"):  # constants are doubles in any tuple
         return named
     return {1: "B32", 2: "B64"}.get(n, "ANY")
 
