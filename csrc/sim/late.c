@@ -291,7 +291,7 @@ read_now(SimWave *w, LateOp *op)
     SimUndef vp[MAX_ROWS];
     bool part = false;
     for (uint32_t i = 0; i < x->nvwrite; i++) {
-        part |= x->vwrite[i].n > MAX_WHOLE ||
+        part |= x->vwrite[i].n > MAX_WHOLE || x->vwrite[i].half ||
                 (!(x->use & CU_ATOMIC) && in_ranges(x->vread, x->nvread, x->vwrite[i].start));
         for (uint32_t k = 0; k < x->vwrite[i].n && n < MAX_ROWS; k++)
             row[n++] = x->vwrite[i].start + k;
@@ -512,7 +512,8 @@ spoil(SimWave *w, const SimExt *x)
     uint32_t bad = (uint32_t)(draw(&t->rng) >> 32);
     const uint32_t *m = exec_mask(w, EXEC(w));
     for (uint32_t i = 0; i < x->nvwrite; i++) {
-        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start) || x->vwrite[i].n > MAX_WHOLE)
+        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start) || x->vwrite[i].n > MAX_WHOLE ||
+            x->vwrite[i].half)
             continue; /* only a part is written (halves, block loads), or it is an operand too */
         for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
             uint32_t *row = ROW(w, x->vwrite[i].start + k);

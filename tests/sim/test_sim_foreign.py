@@ -218,3 +218,47 @@ def test_lds_ends_with_its_granule(arch: str, granule: int) -> None:
         strict = sim.Device(arch, checks="bounds")
         with pytest.raises(sim.SimulatorFault, match="outside the 16 bytes of the workgroup"):
             strict.load(co).kernels["k"].launch(1, 1, [strict.empty(4)])
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100", "gfx1201"])
+def test_loads_of_halves_in_late_delivery(arch: str, tmp_path: Path) -> None:
+    """Two loads into the halves of one register keep each other's, whatever the destination holds until then."""
+    source = """
+    KERNEL halves(const unsigned short *a, unsigned *o)
+    {
+        int i = __builtin_amdgcn_workitem_id_x();
+        unsigned short t[8];
+        for (int k = 0; k < 8; k++)
+            t[k] = a[8 * i + k] + k;
+        unsigned s = 0;
+        for (int k = 0; k < 8; k++) {
+            int j = t[k] % 8;
+            unsigned short x = t[k];
+            t[k] = t[j];
+            t[j] = x + k;
+        }
+        for (int k = 0; k < 8; k += 2)
+            s = s * 31 + (t[k] | (unsigned)t[k + 1] << 16);
+        o[i] = s + (a[8 * i + 1] | (unsigned)a[8 * i + 6] << 16);
+    }
+    """
+    co = compiled(tmp_path, source, arch, "-mllvm", "-disable-promote-alloca-to-vector", "-O3")
+    a = np.random.default_rng(6).integers(0, 1 << 16, 512, dtype=np.uint16)
+    want = []
+    for v in a.reshape(64, 8).astype(int):
+        t = [(int(x) + k) & 0xFFFF for k, x in enumerate(v)]
+        for k in range(8):
+            j, x = t[k] % 8, t[k]
+            t[k] = t[j]
+            t[j] = (x + k) & 0xFFFF
+        s = 0
+        for k in range(0, 8, 2):
+            s = s * 31 + (t[k] | t[k + 1] << 16)
+        want.append((s + (int(v[1]) | int(v[6]) << 16)) & 0xFFFFFFFF)
+    for seed in range(8):
+        dev = sim.Device(arch, checks="all", delivery="late", seed=seed)
+        module, out = dev.load(co), dev.empty(256)
+        module.kernels["halves"].launch(1, 64, [a, out])
+        assert [int(x) for x in out.numpy(np.uint32, (64,))] == want, seed
+    if arch != "gfx942":
+        assert any("d16_hi" in str(row) for row in module.kernels["halves"].disassembly())
