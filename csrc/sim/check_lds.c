@@ -106,12 +106,13 @@ slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, 
     return true;
 }
 
-/* All bytes of a lane at once; `bytes` (4, 8, 16) and `write` are constants where this is inlined. */
+/* All bytes of a lane at once; `bytes` (1, 2, 4, 8, 16) and `write` are constants where this is inlined. */
 static inline __attribute__((always_inline)) bool
 mark_lane(SimWave *w, const SimRec *r, uint32_t a, uint32_t l, uint32_t bytes, bool write)
 {
     SimGroup *g = w->g;
-    const uint64_t all = bytes == 4 ? UINT32_MAX : UINT64_MAX, me = spread((uint8_t)(w->index + 1)) & all;
+    const uint64_t all = UINT64_MAX >> (64 - 8 * TL_MIN(bytes, 8u)),
+                   me = spread((uint8_t)(w->index + 1)) & all;
     uint64_t w0 = 0, w1 = 0, r0 = 0, r1 = 0;
     memcpy(&w0, g->lds_wr + a, TL_MIN(bytes, 8u));
     memcpy(&r0, g->lds_rd + a, TL_MIN(bytes, 8u));
@@ -168,6 +169,10 @@ mark_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, ui
         MARK_LANES(8)
     } else if (!atomic && bytes == 4) {
         MARK_LANES(4)
+    } else if (!atomic && bytes == 2) {
+        MARK_LANES(2)
+    } else if (!atomic && bytes == 1) {
+        MARK_LANES(1)
     } else if (!atomic && bytes == 12) {
         uint32_t last[LANES];
         for (uint32_t l = 0; l < LANES; l++)

@@ -49,9 +49,9 @@ signs_are_simple(const SimOpDesc *d)
 static bool
 flush_is_simple(const SimBuild *b, const SimOpDesc *d)
 {
-    bool ok = !(d->flags & (OPF_MIX | OPF_DOT | OPF_PACKED)) && d->dt != KT_PF32 && d->dt != KT_MIX;
+    bool ok = !(d->flags & (OPF_MIX | OPF_DOT)) && d->dt != KT_MIX;
     for (uint32_t i = 0; i < 3; i++)
-        ok = ok && d->t[i] != KT_PF32 && d->t[i] != KT_MIX;
+        ok = ok && d->t[i] != KT_MIX;
     return ok && !(b->r->fl & RF_CHIP);
 }
 
