@@ -218,7 +218,7 @@ modify_source(const SimExt *x, uint32_t i, uint32_t *t)
     t[l] >>= 16;
     if ((type == KT_B32 && (d->flags & OPF_DOT)) || type == KT_PF16) /* two halves in one operand */
         sign_ops(t, 0x80008000u, neg, abs_);
-    else if (type == KT_F64)
+    else if (type == KT_F64 || type == KT_B64)
         sign_ops(t + 64, 0x80000000u, neg, abs_);
     else if (sim_type_is16(type))
         sign_ops(t, 0x8000u, neg, abs_);

@@ -258,3 +258,30 @@ def test_what_gpr_indexing_moves(arch, checks):
         assert got == want & 0xFFFFFFFF, f"{text}, indices {bits}: {got:08x}, not {want:08x}"
         changed = {k for k in v if out["v"][k] != v[k]}
         assert changed <= ({str(number)} if kind == "v" else set()), f"{text}, indices {bits}: {changed}"
+
+
+@pytest.mark.parametrize("arch", ALL)
+def test_classes_look_at_the_bits(arch):
+    """v_cmp_class tells subnormals from zeros in every mode, after the operand's signs."""
+    dst = "s[4:5]" if arch in CDNA else "s4"
+    tiny = {"f16": 0x0123, "f32": 0x00400000, "f64": 1 << 51}
+    lines = [
+        f"v_cmp_class_{kind}_e64 {dst}, {sign.format('v[8:9]' if kind == 'f64' else 'v8')}, v12"
+        for kind in tiny
+        for sign in ("{}", "-{}", "|{}|", "-|{}|")
+    ]
+    n = lanes_of(arch)
+    for text, code in zip(lines, codes(arch, lines), strict=True):
+        kind = text.split("_")[3]
+        for negative in (0, 1):
+            x = tiny[kind] | negative << (int(kind[1:]) - 1)
+            minus = (negative and "|" not in text) != (", -" in text)
+            for den in (0, 1, 2, 3):
+                v = {
+                    "8": hexrow([x & 0xFFFFFFFF] * n),
+                    "9": hexrow([x >> 32] * n),
+                    "12": hexrow([1 << k for k in range(10)]),
+                }
+                mode = {"fp32_denorm": den, "fp16_64_denorm": den}
+                out = sim.execute(arch, code, {"wave": n, "exec": "3ff", "v": v, "mode": mode})
+                assert int(out["s"]["4"], 16) == 1 << (4 if minus else 7), f"{text} {mode} of {x:x}: {out['s']}"
