@@ -617,9 +617,8 @@ hold(Access *a, uint64_t addr)
     return true;
 }
 
-/* Lanes that follow each other in memory, or lie at one place. */
-static uint32_t
-spans(const uint64_t *addr, uint64_t exec, uint32_t bytes, Span *span)
+uint32_t
+sim_race_spans_(const uint64_t *addr, uint64_t exec, uint32_t bytes, Span *span)
 {
     uint32_t n = 0;
     while (exec) {
@@ -670,7 +669,7 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
         return false;
     a.pc = sim_pc_number_(r, pc_slot);
     Span span[64];
-    uint32_t n = spans(addr, exec, bytes, span);
+    uint32_t n = sim_race_spans_(addr, exec, bytes, span);
     for (uint32_t i = 0, one_by_one = 0; i < n;) {
         uint32_t comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
         if (comb && enter_comb(&a, span + i, comb)) {

@@ -197,10 +197,15 @@ kind(Region *g, uint32_t stride, uint32_t width)
 }
 
 typedef struct Pieces { /* what comes in place of some combs of one remainder */
+    SimRace *r;
+    bool counts;
     const Combs *k;
     Comb c[2 * 64 + 4];
     uint32_t n, rest;
     int32_t end; /* of the last one */
+    CombNext *next;
+    void *self;
+    uint32_t made[2 * 64 + 4], nmade; /* where pairs are objects: those that came about, held */
 } Pieces;
 
 static void
@@ -216,27 +221,48 @@ piece(Pieces *p, int32_t turn, int32_t n, uint32_t pair)
     p->end = turn + n;
 }
 
-/* The same, with what the access makes of the pair; false: a race, or something to do for each element. */
+/* The same, with what becomes of the pair; false: to be done for each element. */
 static bool
-stepped(Access *a, Pieces *p, int32_t turn, int32_t n, uint32_t pair)
+stepped(Pieces *p, int32_t turn, int32_t n, uint32_t pair)
 {
-    const Step *s = sim_race_step_(a, pair);
-    if (s->verdict.races || s->replaces || !s->to)
+    uint32_t to = p->next(p->self, pair);
+    if (!to)
         return false;
-    piece(p, turn, n, s->to);
+    piece(p, turn, n, to);
+    if (p->counts) {
+        sim_object_use_(p->r, to, 1);
+        p->made[p->nmade++] = to;
+    }
+    return true;
+}
+
+/* The pieces in place of combs [lo, hi). */
+static bool
+enter(SimRace *r, const Region *g, Combs *k, uint32_t lo, uint32_t hi, const Pieces *p)
+{
+    Comb old[TL_COUNT(p->c)];
+    uint32_t n = g->counts ? hi - lo : 0;
+    if (k->n + p->n > MAX_COMBS + (hi - lo))
+        return false;
+    if (n)
+        memcpy(old, k->c + lo, n * sizeof *old);
+    if (!replace(k, lo, hi, p->c, p->n))
+        return false;
+    for (uint32_t i = 0; g->counts && i < p->n; i++)
+        sim_object_use_(r, p->c[i].pair, 1);
+    for (uint32_t i = 0; i < n; i++)
+        sim_object_use_(r, old[i].pair, -1);
     return true;
 }
 
 /* Teeth of one remainder, turns [from, to), of which none has an entry; false, nothing done: element by
  * element. */
 static bool
-touch_teeth(Access *a, Combs *k, uint32_t rest, int32_t from, int32_t to)
+touch_teeth(SimRace *r, Region *g, Pieces *p, Combs *k, int32_t from, int32_t to)
 {
-    Region *g = a->region;
-    Pieces p;
-    p.k = k;
-    p.n = 0;
-    p.rest = rest;
+    uint32_t rest = p->rest;
+    p->k = k;
+    p->n = 0;
     uint32_t lo = until(k, rest, from), hi;
     int32_t at = from;
     if (lo && rest_of(k, lo - 1) == rest && turn_of(k, lo - 1) + teeth(&k->c[lo - 1]) >= from)
@@ -245,22 +271,20 @@ touch_teeth(Access *a, Combs *k, uint32_t rest, int32_t from, int32_t to)
         int32_t begin = turn_of(k, hi), end = begin + teeth(&k->c[hi]);
         uint32_t pair = k->c[hi].pair;
         if (begin > at) {
-            if (!vacant(g, k, (uint32_t)at * k->stride + rest, begin - at) ||
-                !stepped(a, &p, at, begin - at, 0))
+            if (!vacant(g, k, (uint32_t)at * k->stride + rest, begin - at) || !stepped(p, at, begin - at, 0))
                 return false;
             at = begin;
         }
-        piece(&p, begin, TL_MIN(end, from) - begin, pair);
+        piece(p, begin, TL_MIN(end, from) - begin, pair);
         int32_t stop = TL_MIN(end, to);
-        if (stop > at && !stepped(a, &p, at, stop - at, pair))
+        if (stop > at && !stepped(p, at, stop - at, pair))
             return false;
         at = TL_MAX(at, stop);
-        piece(&p, TL_MAX(begin, to), end - TL_MAX(begin, to), pair);
+        piece(p, TL_MAX(begin, to), end - TL_MAX(begin, to), pair);
     }
-    if (at < to &&
-        (!vacant(g, k, (uint32_t)at * k->stride + rest, to - at) || !stepped(a, &p, at, to - at, 0)))
+    if (at < to && (!vacant(g, k, (uint32_t)at * k->stride + rest, to - at) || !stepped(p, at, to - at, 0)))
         return false;
-    return k->n + p.n <= MAX_COMBS + (hi - lo) && replace(k, lo, hi, p.c, p.n);
+    return enter(r, g, k, lo, hi, p);
 }
 
 uint32_t
@@ -279,9 +303,8 @@ sim_comb_of_(const Span *s, uint32_t n)
 }
 
 bool
-sim_comb_touch_(Access *a, const Span *s, uint32_t n)
+sim_comb_enter_(SimRace *r, Region *g, const Span *s, uint32_t n, CombNext *next, void *self)
 {
-    Region *g = a->region;
     bool up = s[1].lo > s->lo;
     uint32_t width = (uint32_t)(s->hi - s->lo), stride = (uint32_t)(up ? s[1].lo - s->lo : s->lo - s[1].lo);
     uint32_t lo = (uint32_t)(up ? s->lo : s[n - 1].lo) & IN_REGION;
@@ -290,16 +313,40 @@ sim_comb_touch_(Access *a, const Span *s, uint32_t n)
         if (dense >> (s[i].lo & IN_REGION) / (1 << PAGE_BITS) & 1 ||
             dense >> ((s[i].hi - 1) & IN_REGION) / (1 << PAGE_BITS) & 1)
             return false;
-    sim_region_flush_(a);
     Combs *k = kind(g, stride, width);
     int32_t turn = (int32_t)(lo / stride);
-    return k && touch_teeth(a, k, lo % stride, turn, turn + (int32_t)n);
+    Pieces p;
+    p.r = r;
+    p.counts = g->counts;
+    p.nmade = 0;
+    p.rest = lo % stride;
+    p.next = next;
+    p.self = self;
+    bool ok = k && touch_teeth(r, g, &p, k, turn, turn + (int32_t)n);
+    while (p.nmade)
+        sim_object_use_(r, p.made[--p.nmade], -1);
+    return ok;
+}
+
+/* 0: a race, or something to do for each element */
+static uint32_t
+after_access(void *self, uint32_t pair)
+{
+    const Step *s = sim_race_step_(self, pair);
+    return s->verdict.races || s->replaces ? 0 : s->to;
+}
+
+bool
+sim_comb_touch_(Access *a, const Span *s, uint32_t n)
+{
+    sim_region_flush_(a);
+    return sim_comb_enter_(a->r, a->region, s, n, after_access, a);
 }
 
 /* ---- teeth that become entries ---- */
 
 static bool
-put_entry(Region *g, uint32_t at, uint32_t dword, uint32_t pair)
+put_entry(SimRace *r, Region *g, uint32_t at, uint32_t dword, uint32_t pair)
 {
     List *l = list_of(g, at);
     uint32_t i = sim_list_at_(l, at);
@@ -310,25 +357,27 @@ put_entry(Region *g, uint32_t at, uint32_t dword, uint32_t pair)
         }
     Entry e = {(uint16_t)at, (uint16_t)(1u << dword), pair};
     bool ok = sim_list_replace_(l, i, i, &e, 1);
+    if (ok && g->counts)
+        sim_object_use_(r, pair, 1);
     sim_region_cut_(g);
     return ok;
 }
 
 static bool
-put_tooth(Region *g, uint32_t lo, uint32_t hi, uint32_t pair)
+put_tooth(SimRace *r, Region *g, uint32_t lo, uint32_t hi, uint32_t pair)
 {
     bool ok = true;
     for (uint32_t end; lo < hi && ok; lo = end) {
         end = TL_MIN((lo | 3) + 1, hi);
         uint32_t bytes = ((1u << (end - lo)) - 1) << (lo & 3);
-        ok = put_entry(g, lo / (4 * BLOCK_DWORDS) << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
+        ok = put_entry(r, g, lo / (4 * BLOCK_DWORDS) << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
     }
     return ok;
 }
 
 /* The teeth of a comb that are in the range become entries. */
 static bool
-pull(Region *g, Combs *k, uint32_t i, const Range *range)
+pull(SimRace *r, Region *g, Combs *k, uint32_t i, const Range *range)
 {
     const Comb c = k->c[i];
     uint32_t rest = rest_of(k, i), left = 0;
@@ -343,12 +392,15 @@ pull(Region *g, Combs *k, uint32_t i, const Range *range)
     bool ok = true;
     for (int32_t t = from; t < to && ok; t++) {
         uint32_t at = (uint32_t)t * k->stride + rest;
-        ok = put_tooth(g, at, at + k->width, c.pair);
+        ok = put_tooth(r, g, at, at + k->width, c.pair);
     }
-    if (replace(k, i, i + 1, kept, left))
-        return ok;
-    replace(k, i, i + 1, kept, 1); /* the rest of it is forgotten: out of memory */
-    return false;
+    if (!replace(k, i, i + 1, kept, left)) {
+        replace(k, i, i + 1, kept, left = 1); /* the rest of it is forgotten: out of memory */
+        ok = false;
+    }
+    if (g->counts && left != 1)
+        sim_object_use_(r, c.pair, (int32_t)left - 1);
+    return ok;
 }
 
 void
@@ -359,7 +411,7 @@ sim_combs_clear_(SimRace *r, Region *g, uint64_t lo, uint64_t hi)
         Combs *c = &g->combs[k];
         for (int32_t i; (i = over(c, from, to, 1)) != NONE;) {
             Range span = range(c, from, to);
-            if (!pull(g, c, (uint32_t)i, &span))
+            if (!pull(r, g, c, (uint32_t)i, &span))
                 atomic_store(&r->oom, true);
         }
     }

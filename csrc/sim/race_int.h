@@ -125,6 +125,7 @@ typedef struct Region {
     uint64_t key;
     atomic_flag lock;
     uint8_t kinds;          /* of combs */
+    bool counts;            /* pairs are objects of race_sync.c, which count what has them */
     _Atomic uint64_t dense; /* pages that are kept as a Page; set under the lock, never taken back */
     Combs *combs;
     List one, *sub; /* sub, once there are many: REGION_LISTS of as many blocks each */
@@ -272,6 +273,8 @@ typedef struct Span { /* lanes that follow each other in memory */
     uint32_t lane; /* of the byte at lo */
 } Span;
 
+typedef uint32_t CombNext(void *self, uint32_t pair);
+
 enum { OF_WRITE, OF_READ };
 
 static inline bool
@@ -334,6 +337,12 @@ const Step *sim_race_step_(Access *a, uint32_t pair);
 uint32_t sim_comb_of_(const Span *s, uint32_t n);
 /* Enters them in the access' region as a comb; false, nothing done: to be entered one by one. */
 bool sim_comb_touch_(Access *a, const Span *s, uint32_t n);
+/* The same of a region: next says what becomes of a pair, 0: to be done one by one. */
+bool sim_comb_enter_(SimRace *r, Region *g, const Span *s, uint32_t n, CombNext *next, void *self);
+/* Lanes that follow each other in memory, or lie at one place. */
+uint32_t sim_race_spans_(const uint64_t *addr, uint64_t exec, uint32_t bytes, Span *span);
+/* One more or one less entry or comb has an object. */
+void sim_object_use_(SimRace *r, uint32_t id, int32_t by);
 /* Makes entries of what teeth have bytes of [lo, hi), which lies in the region. */
 void sim_combs_clear_(SimRace *r, Region *g, uint64_t lo, uint64_t hi);
 uint32_t sim_combs_get_(const Region *g, uint64_t addr); /* the pair of a byte; 0: in no comb */

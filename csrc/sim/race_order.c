@@ -79,7 +79,7 @@ sim_known_raise_(SimKnown *k, KnownEntry x)
         return true;
     }
     if (k->n == k->cap) {
-        uint32_t cap = k->cap ? k->cap * 2 : 8;
+        uint32_t cap = k->cap ? k->cap * 2 : 2;
         KnownEntry *e = realloc(k->e, cap * sizeof *e);
         if (!e)
             return false;

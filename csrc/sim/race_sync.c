@@ -2,7 +2,8 @@
  * (contract in mem.h).
  *
  * What a release hands on is an object that all addresses of an instruction share, as atomics of a whole
- * array are releases too when their wave has nothing under way. Which address has which is kept in lists as
+ * array are releases too when their wave has nothing under way. That of a wave that has acquired nothing is a
+ * number and no more. Which address has which is kept in lists as
  * those of race_sparse.c: `pair` of an entry is the object's number, its bytes are the lowest one of the
  * address alone. Why the last store or atomic of a workgroup at an address was no release is kept for reports
  * only, in a table of fixed size: new ones may put old ones out. All of it is guarded by the lock of SimRace.
@@ -22,6 +23,44 @@ struct SimRaceFail {
 };
 
 /* ---- objects ---- */
+
+/* What a wave hands on that has acquired nothing has no record: | releases << 27 | barriers passed << 23 |
+ * number of the wave. */
+#define SIMPLE (UINT32_C(1) << 31)
+enum { WAVE_BITS = 23, WAITED_BITS = 4, RELEASE_BITS = 4 };
+
+/* 0: needs a record. */
+static uint32_t
+simple_of(const SimRace *r, const SimRaceWave *w)
+{
+    uint64_t wave = (uint64_t)w->workgroup * r->waves + w->wave;
+    if (w->wave >= r->waves || wave >> WAVE_BITS || w->releases >> RELEASE_BITS || w->waited >> WAITED_BITS ||
+        (w->known && w->known->n))
+        return 0;
+    return SIMPLE | w->releases << (WAVE_BITS + WAITED_BITS) | w->waited << WAVE_BITS | (uint32_t)wave;
+}
+
+/* Does b hand on all that a does? Of simple ones. */
+static bool
+covers(uint32_t b, uint32_t a)
+{
+    const uint32_t wave = (1u << WAVE_BITS) - 1, waited = ((1u << WAITED_BITS) - 1) << WAVE_BITS;
+    return a & b & SIMPLE && (a & wave) == (b & wave) && (a & waited) <= (b & waited) &&
+           (a | waited | wave) <= (b | waited | wave);
+}
+
+/* What an object hands on; room: for that of a simple one. */
+static SimKnown
+known_of(const SimRace *r, uint32_t id, KnownEntry room[2])
+{
+    if (!(id & SIMPLE))
+        return r->object[id].known;
+    uint32_t wave = id & ((1u << WAVE_BITS) - 1), group = wave / r->waves;
+    uint32_t releases = (id & ~SIMPLE) >> (WAVE_BITS + WAITED_BITS);
+    room[0] = (KnownEntry){group, wave % r->waves, releases};
+    room[1] = (KnownEntry){group, ALL_WAVES, id >> WAVE_BITS & ((1u << WAITED_BITS) - 1)};
+    return (SimKnown){.n = 2, .e = room};
+}
 
 /* 0: out of memory. */
 static uint32_t
@@ -49,11 +88,27 @@ object_new(SimRace *r)
 static void
 object_drop(SimRace *r, uint32_t id)
 {
-    if (!id || --r->object[id].refs)
+    if (!id || id & SIMPLE || --r->object[id].refs)
         return;
     free(r->object[id].known.e);
     r->object[id] = (Release){.next = r->free_object};
     r->free_object = id;
+}
+
+static void
+object_hold(SimRace *r, uint32_t id)
+{
+    if (id && !(id & SIMPLE))
+        r->object[id].refs++;
+}
+
+void
+sim_object_use_(SimRace *r, uint32_t id, int32_t by)
+{
+    for (; by > 0; by--)
+        object_hold(r, id);
+    for (; by < 0; by++)
+        object_drop(r, id);
 }
 
 /* ---- which address has which ---- */
@@ -65,8 +120,10 @@ sync_region(SimRace *r, uint64_t addr, bool make)
     Region **g = &r->syncs[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (BUCKETS - 1)];
     while (*g && (*g)->key != key)
         g = &(*g)->next;
-    if (!*g && make && (*g = calloc(1, sizeof **g)))
+    if (!*g && make && (*g = calloc(1, sizeof **g))) {
         (*g)->key = key;
+        (*g)->counts = true;
+    }
     return *g;
 }
 
@@ -94,11 +151,12 @@ sync_find(SimRace *r, uint64_t addr)
     return NULL;
 }
 
-static const SimKnown *
-sync_known(SimRace *r, uint64_t addr)
+static uint32_t
+sync_at(SimRace *r, uint64_t addr)
 {
     const Entry *e = sync_find(r, addr);
-    return e ? &r->object[e->pair].known : NULL;
+    const Region *g = e ? NULL : sync_region(r, addr, false);
+    return e ? e->pair : g ? sim_combs_get_(g, addr) : 0;
 }
 
 static bool
@@ -108,6 +166,7 @@ sync_set(SimRace *r, uint64_t addr, uint32_t id)
     uint32_t at = at_of(addr), bit = dword_of(addr);
     if (!g)
         return false;
+    sim_combs_clear_(r, g, addr, addr + 1);
     List *l = list_of(g, at);
     uint32_t lo = sim_list_at_(l, at), mine = UINT32_MAX;
     for (uint32_t i = lo; i < l->n && l->e[i].at == at; i++) {
@@ -122,7 +181,7 @@ sync_set(SimRace *r, uint64_t addr, uint32_t id)
         Entry e = {(uint16_t)at, (uint16_t)bit, id};
         if (!sim_list_replace_(l, lo, lo, &e, 1))
             return false;
-        r->object[id].refs++;
+        object_hold(r, id);
     }
     for (uint32_t i = lo; i < l->n && l->e[i].at == at;) {
         uint32_t old = l->e[i].pair;
@@ -168,46 +227,79 @@ forget(SimRace *r, Memo *m)
     m->valid = false;
 }
 
-/* Who acquires through addr knows `more` from now on. */
-static bool
-hand_on(SimRace *r, uint64_t addr, const SimKnown *more, Memo *m)
+typedef struct Handed { /* who acquires knows `more` from now on */
+    SimRace *r;
+    SimKnown more;
+    uint32_t simple; /* the same as a simple object; 0: is none */
+    bool oom;
+    Memo memo;
+} Handed;
+
+/* The object that comes after one; 0: out of memory. */
+static uint32_t
+joined(void *self, uint32_t old)
 {
-    Entry *e = sync_find(r, addr);
-    uint32_t old = e ? e->pair : 0;
-    if (m->valid && m->from == old)
-        return sync_set(r, addr, m->to);
-    if (m->valid && m->to == old)
-        return true;
-    if (old && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
-        return sim_known_merge_(&r->object[old].known, more);
-    uint32_t id = object_new(r);
-    if (!id)
-        return false;
-    r->object[id].refs = 1; /* the memo's */
-    if (old)
-        r->object[old].refs++;
+    Handed *h = self;
+    Memo *m = &h->memo;
+    SimRace *r = h->r;
+    if (m->valid && (m->from == old || m->to == old))
+        return m->to;
+    bool simple = h->simple && (!old || covers(h->simple, old));
+    uint32_t id = simple ? h->simple : object_new(r);
+    if (!id) {
+        h->oom = true;
+        return 0;
+    }
+    object_hold(r, id); /* the memo's */
+    object_hold(r, old);
     forget(r, m);
     *m = (Memo){true, old, id};
+    if (simple)
+        return id;
+    KnownEntry room[2];
+    const SimKnown had = old ? known_of(r, old, room) : (SimKnown){0};
     SimKnown *to = &r->object[id].known;
-    return (!old || sim_known_merge_(to, &r->object[old].known)) && sim_known_merge_(to, more) &&
-           sync_set(r, addr, id);
+    h->oom |= !sim_known_merge_(to, &had) || !sim_known_merge_(to, &h->more);
+    return id;
+}
+
+static bool
+hand_on(Handed *h, uint64_t addr)
+{
+    SimRace *r = h->r;
+    const Entry *e = sync_find(r, addr);
+    uint32_t old = e ? e->pair : sync_at(r, addr);
+    if (e && !(old & SIMPLE) && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
+        return sim_known_merge_(&r->object[old].known, &h->more);
+    uint32_t id = joined(h, old);
+    return id && (id == old || sync_set(r, addr, id)) && !h->oom;
 }
 
 void
 sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
 {
-    SimKnown mine = {0};
-    Memo m = {0};
+    Span span[64];
+    Handed h = {.r = r};
     pthread_mutex_lock(&r->lock);
     w->released = ++w->releases;
-    bool ok = sim_known_raise_(&mine, (KnownEntry){w->workgroup, w->wave, w->releases}) &&
-              sim_known_raise_(&mine, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}) &&
-              (!w->known || sim_known_merge_(&mine, w->known));
-    for (; lanes; lanes &= lanes - 1)
-        ok = ok && hand_on(r, addr[__builtin_ctzll(lanes)], &mine, &m);
-    forget(r, &m);
-    free(mine.e);
-    if (!ok)
+    h.simple = simple_of(r, w);
+    bool ok = sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}) &&
+              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}) &&
+              (!w->known || sim_known_merge_(&h.more, w->known));
+    uint32_t n = sim_race_spans_(addr, lanes, 1, span);
+    for (uint32_t i = 0, one_by_one = 0, comb; i < n && ok; i += comb) {
+        comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
+        Region *g = comb ? sync_region(r, span[i].lo, true) : NULL;
+        if (g && span[i].hi - span[i].lo == 1 && sim_comb_enter_(r, g, span + i, comb, joined, &h))
+            continue;
+        one_by_one = TL_MAX(one_by_one, i + comb);
+        comb = 1;
+        for (uint64_t at = span[i].lo; at < span[i].hi && ok; at++)
+            ok = hand_on(&h, at);
+    }
+    forget(r, &h.memo);
+    free(h.more.e);
+    if (!ok || h.oom)
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
@@ -222,8 +314,10 @@ void
 sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
     pthread_mutex_lock(&r->lock);
-    const SimKnown *k = sync_known(r, addr);
-    if (k && (!sim_wave_known_(w) || !sim_known_merge_(w->known, k)))
+    KnownEntry room[2];
+    uint32_t id = sync_at(r, addr);
+    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
+    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k)))
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
@@ -231,13 +325,12 @@ sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
 void
 sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch)
 {
-    SimKnown more = {0};
-    Memo m = {0};
+    Handed h = {.r = r};
     pthread_mutex_lock(&r->lock);
-    if (!sim_epoch_merge_(r, &more, epoch) || !hand_on(r, addr, &more, &m))
+    if (!sim_epoch_merge_(r, &h.more, epoch) || !hand_on(&h, addr))
         atomic_store(&r->oom, true);
-    forget(r, &m);
-    free(more.e);
+    forget(r, &h.memo);
+    free(h.more.e);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -266,9 +359,11 @@ bool
 sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
 {
     pthread_mutex_lock(&r->lock);
-    const SimKnown *k = sync_known(r, addr);
-    uint32_t i = k ? known_at(k, workgroup, 0) : 0;
-    bool any = k && i < k->n && k->e[i].group == workgroup;
+    KnownEntry room[2];
+    uint32_t id = sync_at(r, addr);
+    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
+    uint32_t i = known_at(&k, workgroup, 0);
+    bool any = i < k.n && k.e[i].group == workgroup;
     *out = (SimRaceSync){0};
     const struct SimRaceFail *f = r->fails ? fail_at(r, addr, workgroup) : NULL;
     if (f && f->addr == addr && f->is.workgroup == workgroup)
