@@ -11,6 +11,7 @@ enum {
     K_AB,       /* MFMA A or B (or the index of smfmac) */
     K_C_SAME,   /* MFMA C, the very tuple */
     K_C_OTHER,  /* MFMA C, another tuple that overlaps */
+    K_C_PLAIN,  /* the same by one that is no XDL: f64, on later chips f32 */
     K_MFMA,     /* any MFMA operand, after a plain VALU write */
     K_NONTRANS, /* VALU that is not transcendental */
     K_PARTIAL,  /* VALU, after a write of half the register */
@@ -97,7 +98,7 @@ count_down(HazState *s, uint32_t states)
 
 typedef struct Kind {
     bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, dma, salu;
-    bool f64, f32; /* of MFMA: the types that are no XDL */
+    bool f64, f32, plain; /* of MFMA: the types that are no XDL; gfx90a: f64 alone */
     uint32_t passes, m;
 } Kind;
 
@@ -124,6 +125,7 @@ mfma_kind(IsaArch arch, const IsaInst *in, const char *name, Kind *k)
     k->m = !x ? 4 : x[-1] == '2' ? 32 : x[-1] == '6' ? 16 : 4;
     k->f64 = ends(name, "f64"); /* gfx90a spells it 16x16x4f64 */
     k->f32 = ends(name, "_f32") && starts(name, "v_mfma");
+    k->plain = k->f64 || (k->f32 && arch != ISA_GFX90A);
     bool blocks = strstr(name, "_2b_") || strstr(name, "_4b_") || strstr(name, "_16b_");
     if (k->f64)
         k->passes = k->m == 4 ? 4 : arch == ISA_GFX950 ? 16 : 8;
@@ -191,7 +193,7 @@ read_lack(const Missing *m, const Kind *k, const IsaInst *in, const IsaOpnd *o, 
         if (starts(isa_op_info(in->op)->name, "v_smfmac"))
             is_c = pos == 0;
         bool same = m->tuple == first && m->tuple_n == o->nregs;
-        lack = is_c ? m->n[same ? K_C_SAME : K_C_OTHER] : m->n[K_AB];
+        lack = is_c ? m->n[same ? K_C_SAME : k->plain ? K_C_PLAIN : K_C_OTHER] : m->n[K_AB];
         return TL_MAX(lack, m->n[K_MFMA]);
     }
     if (k->mem)
@@ -274,17 +276,19 @@ mfma_needs(IsaArch arch, const Kind *k, Missing *m)
         m->n[K_MEM] = (uint8_t)(big ? 18 : 9);
         m->n[K_AB] = m->n[K_VALU];
         m->n[K_C_SAME] = big ? 0 : 4;
-        m->n[K_C_OTHER] = (uint8_t)(!big ? 4 : late ? 17 : 9);
+        m->n[K_C_PLAIN] = (uint8_t)(!big ? 4 : late ? 17 : 9); /* the others wait by themselves */
         return;
     }
-    uint32_t read = p + 3, other = p;
+    uint32_t read = p + 3, other = p, plain = p + 1;
     if (arch != ISA_GFX90A) {
         read = k->f32 ? p + 2 : arch == ISA_GFX950 && p > 2 ? p + 4 : p + 3;
-        other = k->f32 ? p : arch == ISA_GFX950 ? p + 2 : p + 1;
+        other = k->f32 ? 0 : arch == ISA_GFX950 ? p + 2 : p + 1;
+        plain = k->f32 ? p : arch == ISA_GFX950 && p > 2 ? p + 2 : p + 1;
         m->n[K_C_SAME] = p == 2 ? 2 : 0;
     }
     m->n[K_VALU] = m->n[K_MEM] = m->n[K_AB] = (uint8_t)read;
     m->n[K_C_OTHER] = (uint8_t)other;
+    m->n[K_C_PLAIN] = (uint8_t)plain;
 }
 
 static void
@@ -346,6 +350,8 @@ mark_reads(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
     const IsaInst *in = &w->c->inst[i];
     IsaArch arch = w->c->arch;
     uint32_t cl = isa_op_info(in->op)->classes, need = 0, pos = 0;
+    if (k->mfma && starts(isa_op_info(in->op)->name, "v_smfmac"))
+        return; /* C is D, the index is read at once */
     if (k->mfma && !k->f64) {
         need = arch != ISA_GFX90A && k->f32 ? 0 : k->passes - 1;
         pos = 3;

@@ -153,6 +153,22 @@ mfma_need(IsaArch arch, uint32_t prod, uint32_t p, uint32_t use)
     }
 }
 
+/* The same for C of another tuple, by the consumer's kind. XDL instructions wait by themselves for what is no
+ * XDL. */
+static uint32_t
+c_need(IsaArch arch, uint32_t prod, uint32_t p, uint32_t by)
+{
+    bool gfx90a = arch == ISA_GFX90A, by_f64 = by == HZ_DGEMM4 || by == HZ_DGEMM16;
+    bool f64 = prod == HZ_DGEMM4 || prod == HZ_DGEMM16;
+    if (gfx90a ? f64 && !by_f64 : prod != HZ_XDL && by == HZ_XDL)
+        return 0;
+    if (prod == HZ_DGEMM4)
+        return 4;
+    if (gfx90a ? by_f64 && !f64 : prod == HZ_XDL && p == 2 && by != HZ_XDL)
+        return p + 1;
+    return mfma_need(arch, prod, p, USE_C_OVERLAP);
+}
+
 static const char *
 use_text(uint32_t use)
 {
@@ -180,7 +196,8 @@ check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t 
     case HZ_SGEMM:
     case HZ_DGEMM4:
     case HZ_DGEMM16:
-        need = mfma_need(w->code->arch, prod, c->vpass[row], use);
+        need = use == USE_C_OVERLAP ? c_need(w->code->arch, prod, c->vpass[row], x->haz)
+                                    : mfma_need(w->code->arch, prod, c->vpass[row], use);
         why = use_text(use);
         break;
     case HZ_TRANS:
@@ -501,7 +518,8 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
             c->exec_valu_time = now;
             c->exec_pc = pc;
         }
-        if (x->haz == HZ_XDL || (x->haz == HZ_SGEMM && w->code->arch == ISA_GFX90A))
+        bool late_c = x->haz == HZ_XDL || (x->haz == HZ_SGEMM && w->code->arch == ISA_GFX90A);
+        if (late_c && !((const SimMma *)x->mfma)->sparse) /* sparse: C is D, the index is read at once */
             for (uint32_t i = 0; i < x->nvread; i++)
                 if (x->vread[i].cls == 2 || (x->vread[i].cls == 7)) {
                     uint32_t s = x->vread[i].start, n = x->vread[i].n;
