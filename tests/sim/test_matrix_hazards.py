@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-sim = pytest.importorskip("tilelang.sim")
 from tilelang.errors import SimulatorFault
+
+sim = pytest.importorskip("tilelang.sim")
 
 MC = shutil.which("llvm-mc-22") or shutil.which("llvm-mc")
 if MC is None:
