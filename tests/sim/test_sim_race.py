@@ -461,8 +461,8 @@ def test_random_releases_of_many_lanes(lib):
 
 @pytest.mark.parametrize(("apart", "lanes", "most"), [(4, 64, 4), (132, 64, 4), (4, 1, 8), (132, 1, 8)])
 def test_shadow_of_atomics(p, apart, lanes, most):
-    """Dwords under atomics each of which is a release, where they are of whole waves by two waves each: four bytes a byte
-    at most; where each is of a wave of its own, eight."""
+    """Dwords under atomics each of which is a release, where they are of whole waves by two waves each: at most four
+    bytes a byte; where each is of a wave of its own, eight."""
     p.access((2**17,), READ, A - 2**24)
     p.lib.sim_race_no_release(p.race, C.byref(p.wave(2**17)), A, 1, 3)
     n = 2**18 if lanes > 1 else 2**16
