@@ -11,7 +11,8 @@ of fused multiply-adds in C. instructions: executed ones; expected: static count
 times trips worked out from its constants. memory: growth of private dirty memory (smaps_rollup, sampled every 2 ms
 during launches in a process of its own) on a 512 MiB buffer, less the buffer; shadow: the part that the checks add, for
 each byte touched. The buffer was filled by the host. dword-in-3 and the like: a lane has one element of as many, read
-and written; random-dwords: 1 % of the dwords, the lanes of a wave far from each other.
+and written; random-dwords: 1 % of the dwords, the lanes of a wave far from each other; byte-columns: a matrix of
+bytes, each wave columns; lane-: one dword by one lane of each wave; release: atomics behind waits, each a release.
 """
 
 from __future__ import annotations
