@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from simlib import ADD, BUF, Arg, code_object
+from simlib import ADD, BUF, Arg, client_env, code_object, missing
 from simlib import hip_client as run
 
 sim = pytest.importorskip("tilelang.sim")
@@ -298,19 +300,38 @@ print(json.dumps(r))
     assert out["hipMalloc"] == [0, True, 0] and out["hipNoSuchThing"] == [1, False, 1] and out["new"] and not out["old"]
 
 
-def test_every_row_is_exported():
-    """Asked in a process of its own: one that has libamdhip64.so mapped takes it for the machine's HIP ever after."""
+def table_names() -> list[str]:
+    """Every HIP function of the simulator's tables, second names and refused ones too."""
     import re
 
     table = (ROOT / "csrc/sim/hip_sim.def").read_text()
     rows = re.findall(r"^SIM_HIP\((\w+),", table, re.M) + re.findall(r"^SIM_HIP_AS\([^,]+,\s*(\w+),", table, re.M)
-    assert len(rows) > 130
+    return rows + re.findall(r"^SIM_(?:ALIAS|REFUSED)\((\w+)", (ROOT / "csrc/sim/hip_more.def").read_text(), re.M)
+
+
+def test_every_row_is_exported():
+    """Asked in a process of its own: one that has libamdhip64.so mapped takes it for the machine's HIP ever after."""
+    rows = table_names()
+    assert len(rows) > 500
     body = f"""
 both = [hip, C.CDLL({str(sim.library_path())!r})]
 print(json.dumps([r for lib in both for r in {rows!r} if not hasattr(lib, r)]))
 """
-    missing, _ = run(body)
-    assert missing == []
+    lacking, _ = run(body)
+    assert lacking == []
+
+
+def test_programs_link_with_every_row(tmp_path):
+    """The forwarding library has every name itself: a linker does not look into what that library needs."""
+    if not shutil.which("gcc"):
+        missing("gcc")
+    names = [n for n in table_names() if n not in ("__gnu_f2h_ieee", "__gnu_h2f_ieee")]
+    src = "".join(f"extern void {n}(void);\n" for n in names) + "void *all[] = {" + ", ".join(names) + "};\n"
+    (tmp_path / "all.c").write_text(src + "int main(void) { return all[0] == 0; }\n")
+    cmd = ["gcc", "-w", str(tmp_path / "all.c"), "-o", str(tmp_path / "all"), f"-L{sim.libdir()}", "-lamdhip64"]
+    r = subprocess.run([*cmd, f"-Wl,-rpath,{sim.libdir()}", "-Wl,-z,now"], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr[-2000:]
+    assert subprocess.run([tmp_path / "all"], env=client_env()).returncode == 0
 
 
 def test_no_device():

@@ -32,6 +32,7 @@ __attribute__((visibility("hidden"), used)) void *const tlfwd_need = (void *)tls
 #define SIM_HIP(name, args)                                                                                  \
     __asm__(".text\n\t.p2align 4\n\t.globl " #name "\n\t.type " #name ", %function\n" #name                  \
             ":\n\t" JUMP("tlfwd_" #name) "\t.size " #name ", .-" #name "\n");
+#include "sim/hip_more.def"
 #include "sim/hip_sim.def"
 #undef SIM_HIP
 #endif
