@@ -87,7 +87,7 @@ format: $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
 
 # Other hosts live in .venv-hosts, laid over .venv (its packages are seen there); here a missing one is a failure, no skip.
 HOSTS := .venv-hosts
-HOSTS_TESTS := triton iree hip_python hip_c hip_fat services
+HOSTS_TESTS := triton iree hip_python hip_c hip_fat services device_math
 $(HOSTS)/.stamp: Makefile pyproject.toml $(VENV)/.stamp-apt-test $(VENV)/.stamp-pip
 	@rm -rf $(HOSTS)
 	@tools/setup-debian.sh "$(PYTHON)" $(APT_HOSTS_PACKAGES)
