@@ -401,7 +401,7 @@ loop:
   v_lshrrev_b32 v2, {column}, v0
   v_add_u32 v1, v2, v1
   {access}
-  v_add_u32 v0, {step}, v0
+  v_add_u32 v0, 256, v0
   s_sub_u32 s9, s9, 1
   s_cmp_lg_u32 s9, 0
   s_cbranch_scc1 loop
@@ -437,7 +437,6 @@ class Pattern(NamedTuple):
         return PATTERN.format(
             group=self.lanes(),
             turns=1 if self.lone else TURNS,
-            step=256,
             lanes=6 if self.lone else 0,
             exec=1 if self.lone else -1,
             apart=self.apart,

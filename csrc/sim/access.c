@@ -1,6 +1,7 @@
 /* access.c - lanes between memory and rows; atomics; mnemonic suffixes. */
 #include "sim/access.h"
 #include "sim/bits.h"
+#include "sim/check.h"
 #include "sim/valu.h"
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -480,14 +481,10 @@ sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const
 {
     SimChk *c = w->chk;
     for (uint32_t k = 0; k < a->dwords; k++) {
-        uint32_t row = dst + k;
-        /* half a register: the half not loaded does not count (the other load or a pack follows) */
-        uint64_t p = (c->vp[row] & ~exec) | (undef[k].any & exec);
-        uint64_t high = c->vflag[row] & VF_HIGH ? c->vhigh[row] & c->vp[row] & ~exec : 0;
-        high |= a->d16 ? 0 : undef[k].high & exec;
-        c->vp[row] = p;
-        c->vhigh[row] = high;
-        c->vflag[row] =
-            (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0) | (high ? VF_HIGH : 0));
+        SimUndef loaded = undef[k];
+        if (a->d16) /* half a register: the half not loaded does not count (the other load or a pack follows)
+                     */
+            loaded.high = 0;
+        set_row_undef(c, dst + k, blend_undef(loaded, row_undef(c, dst + k), exec));
     }
 }

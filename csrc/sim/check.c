@@ -478,10 +478,8 @@ indexed(SimWave *w, const SimRec *r)
         w->chk->vflag[dst + k] &= (uint8_t)~VF_PEND;
     }
     for (uint32_t i = 0; i < r->ext->nswrite; i++)
-        for (uint32_t k = 0; k < r->ext->swrite[i].n; k++) {
-            w->chk->sp[r->ext->swrite[i].start + k] = 0;
-            w->chk->sflag[r->ext->swrite[i].start + k] &= (uint8_t)~VF_POISON;
-        }
+        for (uint32_t k = 0; k < r->ext->swrite[i].n; k++)
+            set_sp(w->chk, r->ext->swrite[i].start + k, 0);
     return true;
 }
 

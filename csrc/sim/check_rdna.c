@@ -68,6 +68,13 @@ check_row(SimWave *w, const SimRec *r, const SimRange *g, uint32_t row)
     return lacks(w, r, id, sim_row_name(row, name), c->wpc[row]);
 }
 
+/* When EXEC was written by a scalar instruction, the kth last time. */
+static uint32_t *
+exec_write(SimChk *c, uint32_t k)
+{
+    return &c->exec_salu[(c->nexec - k) % TL_COUNT(c->exec_salu)];
+}
+
 /* Vector instructions since the last write of a source that may be under way; UINT32_MAX: none. */
 static uint32_t
 since_written(const SimChk *c, const SimRange *g, uint32_t *row)
@@ -97,8 +104,8 @@ check_forward(SimWave *w, const SimRec *r)
         behind = TL_MIN(behind, since[i] = since_written(c, &x->vread[i], &row[i]));
     if (behind > ISA_FORWARD_BEHIND)
         return true;
-    for (uint32_t k = 0; k < TL_COUNT(c->exec_salu) && k < c->nexec; k++) {
-        uint32_t ago = c->now - c->exec_salu[(c->nexec - 1 - k) % TL_COUNT(c->exec_salu)];
+    for (uint32_t k = 1; k <= TL_COUNT(c->exec_salu) && k <= c->nexec; k++) {
+        uint32_t ago = c->now - *exec_write(c, k);
         if (ago > behind) { /* the last one before the youngest source */
             exec = ago;
             break;
@@ -250,6 +257,15 @@ mark_scalars(SimWave *w, const SimRec *r)
         mark_scalar_writes(c, x, r->at);
 }
 
+static inline void
+note_row(SimChk *c, const SimRec *r, uint32_t row, uint32_t time)
+{
+    c->vprod[row] = r->ext->haz;
+    c->vtime[row] = time;
+    c->ctime[row] = c->ntrans;
+    c->wpc[row] = r->at;
+}
+
 bool
 sim_chk_rdna_plain(const SimExt *x)
 {
@@ -268,10 +284,7 @@ sim_chk_rdna_quick(SimWave *w, const SimRec *r)
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
             c->vpass[row] = x->vwrite[i].half ? x->vwrite[i].half : 3;
-            c->vprod[row] = x->haz;
-            c->vtime[row] = c->now;
-            c->ctime[row] = c->ntrans;
-            c->wpc[row] = r->at;
+            note_row(c, r, row, c->now);
         }
     if (x->nsread || x->nswrite)
         mark_scalars(w, r);
@@ -303,27 +316,27 @@ sim_chk_rdna_after(SimWave *w, const SimRec *r)
         if (k->cmpx)
             c->exec_pc = r->at;
     }
-    bool owed = (k->trans && (x->rows >> ISA_RH_TRANS & 1)) || k->wmma;
+    bool owed = (k->trans && (x->rows >> ISA_RH_TRANS & 1)) || k->wmma,
+         forward = x->rows >> ISA_RH_FORWARD & 1;
+    uint32_t time = k->valu ? c->now : c->valu_done;
     for (uint32_t i = 0; i < x->nvwrite; i++) {
         uint8_t half = x->vwrite[i].half ? x->vwrite[i].half : 3;
         for (uint32_t row = x->vwrite[i].start; row < x->vwrite[i].start + (uint32_t)x->vwrite[i].n; row++) {
             uint8_t other = /* the half that an earlier instruction owes */
                 (c->vflag[row] & VF_PROD) && c->vprod[row] == HZ_TRANS ? c->vpass[row] & (uint8_t)~half : 0;
             c->vpass[row] = owed ? half | other : other ? other : half;
-            if (half & 1)
-                c->half_time[0][row] = k->valu ? c->now : c->valu_done;
-            if (half & 2)
-                c->half_time[1][row] = k->valu ? c->now : c->valu_done;
+            for (uint32_t h = 0; forward && h < 2; h++)
+                if (half >> h & 1)
+                    c->half_time[h][row] = time;
             if (other && !owed)
                 continue;
             c->vflag[row] = (uint8_t)((c->vflag[row] & ~VF_PROD) | (owed ? VF_PROD : 0));
-            c->vprod[row] = x->haz;
-            c->vtime[row] = k->valu ? c->now : c->valu_done;
-            c->ctime[row] = c->ntrans;
-            c->wpc[row] = r->at;
+            note_row(c, r, row, time);
         }
     }
     mark_scalars(w, r);
-    if (k->salu && x->writes_exec && (!c->nexec || c->exec_salu[(c->nexec - 1) % 8] != c->now))
-        c->exec_salu[c->nexec++ % 8] = c->now;
+    if (k->salu && x->writes_exec && (!c->nexec || *exec_write(c, 1) != c->now)) {
+        c->nexec++;
+        *exec_write(c, 1) = c->now;
+    }
 }

@@ -62,47 +62,55 @@ quick_owed(SimChk *c, const SimQuick *q)
     return true;
 }
 
-static inline bool
-quick_before(SimChk *c, const SimQuick *q)
+static inline uint32_t
+quick_flags(const SimChk *c, const SimQuick *q)
 {
     uint32_t f = 0;
     for (uint32_t i = 0; i < QUICK_FLAGS; i++)
         f |= c->flag[q->flag[i]];
+    return f;
+}
+
+static inline bool
+quick_before(SimChk *c, const SimQuick *q)
+{
+    uint32_t f = quick_flags(c, q);
     return LIKELY(!f) || (f == VF_PROD && quick_owed(c, q));
 }
 
 static inline bool
 quick_before_rdna(const SimChk *c, const SimQuick *q)
 {
-    uint32_t f = 0;
-    for (uint32_t i = 0; i < QUICK_FLAGS; i++)
-        f |= c->flag[q->flag[i]];
-    return LIKELY(!(f & ~(uint32_t)RDNA_READS));
+    return LIKELY(!(quick_flags(c, q) & ~(uint32_t)RDNA_READS));
 }
+
+/* before: may an instruction go the short way? after: what the check of hazards notes of it then. */
+#define RUN_CHECKED(before, after)                                                                           \
+    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;                                                \
+    SimChk *c = w->chk;                                                                                      \
+    bool hazards = checking(w, SIM_CHECK_HAZARD);                                                            \
+    SIM_RUN_LOOP({                                                                                           \
+        const SimExt *x = r->ext;                                                                            \
+        if (LIKELY(x && x->quick.n) && before) {                                                             \
+            next = r->body(w, r);                                                                            \
+            if (hazards)                                                                                     \
+                after;                                                                                       \
+        } else {                                                                                             \
+            if (UNLIKELY(!sim_chk_before(w, r)))                                                             \
+                break;                                                                                       \
+            next = r->body(w, r);                                                                            \
+            sim_chk_after(w, r);                                                                             \
+        }                                                                                                    \
+        left--;                                                                                              \
+        if (counts)                                                                                          \
+            counts[r->at]++;                                                                                 \
+    })
 
 /* gfx11, gfx12 */
 static uint64_t
 run_checked_rdna(SimWave *w, uint64_t budget)
 {
-    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
-    SimChk *c = w->chk;
-    bool hazards = checking(w, SIM_CHECK_HAZARD);
-    SIM_RUN_LOOP({
-        const SimExt *x = r->ext;
-        if (LIKELY(x && x->quick.n) && quick_before_rdna(c, &x->quick)) {
-            next = r->body(w, r);
-            if (hazards)
-                sim_chk_rdna_quick(w, r);
-        } else {
-            if (UNLIKELY(!sim_chk_before(w, r)))
-                break;
-            next = r->body(w, r);
-            sim_chk_after(w, r);
-        }
-        left--;
-        if (counts)
-            counts[r->at]++;
-    });
+    RUN_CHECKED(quick_before_rdna(c, &x->quick), sim_chk_rdna_quick(w, r));
 }
 
 uint64_t
@@ -110,23 +118,5 @@ sim_run_checked(SimWave *w, uint64_t budget)
 {
     if (w->code->arch > ISA_GFX950)
         return run_checked_rdna(w, budget);
-    uint64_t *counts = w->stats ? w->stats->pc_counts : NULL;
-    SimChk *c = w->chk;
-    bool hazards = checking(w, SIM_CHECK_HAZARD);
-    SIM_RUN_LOOP({
-        const SimExt *x = r->ext;
-        if (LIKELY(x && x->quick.n) && quick_before(c, &x->quick)) {
-            next = r->body(w, r);
-            if (hazards)
-                note_vector_writes(c, r, x, c->now++); /* all of sim_chk_hazard_after */
-        } else {
-            if (UNLIKELY(!sim_chk_before(w, r)))
-                break;
-            next = r->body(w, r);
-            sim_chk_after(w, r);
-        }
-        left--;
-        if (counts)
-            counts[r->at]++;
-    });
+    RUN_CHECKED(quick_before(c, &x->quick), note_vector_writes(c, r, x, c->now++));
 }

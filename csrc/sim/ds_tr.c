@@ -3,6 +3,7 @@
  * that the lanes read one after the other.
  */
 #include "sim/access.h"
+#include "sim/check.h"
 
 typedef struct DsTr {
     const void *load; /* what the plain load of that width has in its record */
@@ -28,11 +29,8 @@ transpose_poison(SimWave *w, const SimRec *r, const DsTr *t, uint64_t exec)
                      word = n % t->elems * t->bits / 32;
             out[j * t->bits / 32] |= (vp[word] >> from & 1) << l;
         }
-    for (uint32_t k = 0; k < t->dwords; k++) {
-        vp[k] = (vp[k] & ~exec) | (out[k] & exec);
-        w->chk->vflag[r->dst + k] =
-            (uint8_t)((w->chk->vflag[r->dst + k] & ~(VF_POISON | VF_HIGH)) | (vp[k] ? VF_POISON : 0));
-    }
+    for (uint32_t k = 0; k < t->dwords; k++)
+        set_vp(w->chk, r->dst + k, (vp[k] & ~exec) | (out[k] & exec));
 }
 
 static const SimRec *

@@ -275,12 +275,10 @@ scaled_fma(float a, float b, int e, float c)
 /* f8f6f4 with scales, product by product: when a scaled element is too large for a float, its product may not
  * be. */
 static void
-scaled_products(SimWave *w, const SimRec *r, const float *a, const float *b, const uint32_t *sa,
-                const uint32_t *sb, float *d)
+scaled_products(const MfmaExt *x, const float *a, const float *b, const uint32_t *sa, const uint32_t *sb,
+                float *d)
 {
-    const MfmaExt *x = r->p;
     const SimMma *m = &x->m;
-    (void)w;
     for (uint32_t s = 0; s < m->nseg; s++)
         for (uint32_t j = 0; j < m->n; j++) {
             float *c = d + m->seg_d[s] + j;
@@ -316,7 +314,7 @@ mfma_f8f6f4(SimWave *w, const SimRec *r, float *ta, float *tb)
     if (fits)
         h->mma_f32(d, ta, tb, &x->m);
     else
-        scaled_products(w, r, ta, tb, sa, sb, d);
+        scaled_products(x, ta, tb, sa, sb, d);
 }
 
 /* Dense, from decoded A and B. */

@@ -117,9 +117,9 @@ static bool
 no_entry(Region *g, uint32_t lo, uint32_t hi)
 {
     for (uint32_t end; lo < hi; lo = end) {
-        uint32_t block = lo / (4 * BLOCK_DWORDS), dword = lo / 4 % BLOCK_DWORDS;
+        uint32_t block = lo / (BLOCK_BYTES), dword = lo / 4 % BLOCK_DWORDS;
         end = TL_MIN((lo | 3) + 1, hi);
-        uint32_t bytes = ((1u << (end - lo)) - 1) << (lo & 3);
+        uint32_t bytes = bytes_of(lo, end);
         const List *l = list_of(g, block << 4);
         for (uint32_t i = l->n ? sim_list_at_(l, block << 4) : 0; i < l->n && l->e[i].at >> 4 == block; i++)
             if (l->e[i].dwords >> dword & 1 && l->e[i].at & bytes)
@@ -369,8 +369,8 @@ put_tooth(SimRace *r, Region *g, uint32_t lo, uint32_t hi, uint32_t pair)
     bool ok = true;
     for (uint32_t end; lo < hi && ok; lo = end) {
         end = TL_MIN((lo | 3) + 1, hi);
-        uint32_t bytes = ((1u << (end - lo)) - 1) << (lo & 3);
-        ok = put_entry(r, g, lo / (4 * BLOCK_DWORDS) << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
+        uint32_t bytes = bytes_of(lo, end);
+        ok = put_entry(r, g, lo / (BLOCK_BYTES) << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
     }
     return ok;
 }

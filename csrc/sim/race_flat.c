@@ -11,7 +11,7 @@
 
 #include "sim/race_int.h"
 
-enum { BLOCK_BYTES = 4 * BLOCK_DWORDS, SMALL = 3, WIDE = 4, STEP = 8 };
+enum { SMALL = 3, WIDE = 4, STEP = 8 };
 
 static uint8_t *
 place(const Page *p, uint32_t byte)

@@ -12,7 +12,7 @@
 
 enum { PAGE_BITS = 12, PAGE_DWORDS = 1 << (PAGE_BITS - 2), CHUNK_BITS = 14, MAX_CHUNKS = 1 << 16 };
 enum { ALL_WAVES = 0xffff };
-enum { BLOCK_DWORDS = 16, PAGE_BLOCKS = PAGE_DWORDS / BLOCK_DWORDS };
+enum { BLOCK_DWORDS = 16, BLOCK_BYTES = 4 * BLOCK_DWORDS, PAGE_BLOCKS = PAGE_DWORDS / BLOCK_DWORDS };
 enum { MANY_PARTS = 24 }; /* as many entries of a block cost more than pairs of all its bytes */
 enum {                    /* epochs in the shadow: id and, for reads, marks */
        EP_ID = (1 << 30) - 1,
@@ -347,6 +347,12 @@ void sim_object_use_(SimRace *r, uint32_t id, int32_t by);
 void sim_combs_clear_(SimRace *r, Region *g, uint64_t lo, uint64_t hi);
 uint32_t sim_combs_get_(const Region *g, uint64_t addr); /* the pair of a byte; 0: in no comb */
 void sim_combs_free_(Region *g);
+/* Bytes [lo, end) of one dword, as a mask. */
+static inline uint32_t
+bytes_of(uint64_t lo, uint64_t end)
+{
+    return ((1u << (end - lo)) - 1) << (lo & 3);
+}
 /* Index of the first entry not below `at`. */
 uint32_t sim_list_at_(const List *l, uint32_t at);
 static inline List *

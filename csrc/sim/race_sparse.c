@@ -16,7 +16,7 @@
 
 #include "sim/race_int.h"
 
-enum { BLOCK_BYTES = 4 * BLOCK_DWORDS, CUT_AT = 1024 };
+enum { CUT_AT = 1024 };
 
 /* ---- regions and lists ---- */
 
@@ -350,7 +350,7 @@ sim_region_touch_(Access *a, uint64_t lo, uint64_t hi)
         uint32_t at = (uint32_t)(lo & in_region) / BLOCK_BYTES << 4, i = lo % BLOCK_BYTES / 4;
         uint64_t end = TL_MIN((lo | 3) + 1, hi);
         if (end - lo < 4) {
-            put_off(a, at | (((1u << (end - lo)) - 1) << (lo & 3)), 1u << i);
+            put_off(a, at | bytes_of(lo, end), 1u << i);
         } else {
             uint32_t n = (uint32_t)TL_MIN((hi - lo) / 4, BLOCK_DWORDS - i);
             put_off(a, at | 15, ((1u << n) - 1) << i);

@@ -88,8 +88,8 @@ tlsim_mfma_known(const char *arch, const char *mnemonic)
     if (!isa_arch_by_name(arch, &a))
         return -1;
     char name[64]; /* of a pair's half, v_dual_dot2acc_f32_f16: as the tables have it */
-    snprintf(name, sizeof name, "%s%s", strncmp(mnemonic, "v_dual_", 7) ? "" : "v_",
-             mnemonic + (strncmp(mnemonic, "v_dual_", 7) ? 0 : 7));
+    bool dual = !strncmp(mnemonic, "v_dual_", 7);
+    snprintf(name, sizeof name, "%s%s", dual ? "v_" : "", mnemonic + (dual ? 7 : 0));
     return isa_chip_has(a, name) ? (int32_t)sim_hw_by_name(a, name, &h) : SIM_HW_NOT_MATRIX;
 }
 
