@@ -11,6 +11,7 @@
 #endif
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/device.h"
 
@@ -27,8 +28,11 @@ typedef struct Dispatch {
     uint64_t code_words;
 } Dispatch;
 
+/* Counters of one thread are not on a cache line of another's (lines come in pairs). */
+enum { APART = 128 };
+
 typedef struct Worker {
-    Dispatch *d;
+    _Alignas(APART) Dispatch *d;
     pthread_t thread;
     bool started;
     SimStats stats;
@@ -213,9 +217,10 @@ sim_dispatch(SimDevice *dev, SimLaunchInfo *info, bool foreign, uint64_t residen
     Dispatch d = {.dev = dev, .info = info, .residents = residents, .foreign = foreign};
     d.total = (uint64_t)info->grid[0] * info->grid[1] * info->grid[2];
     uint32_t n = (uint32_t)TL_MIN(dev->threads, d.total), opened = 0;
-    Worker *ws = calloc(n, sizeof *ws);
+    Worker *ws = aligned_alloc(APART, n * sizeof *ws);
     if (!ws)
         return SIM_NO_MEMORY;
+    memset(ws, 0, n * sizeof *ws);
     if (dev->images.len && stats && stats->pc_counts) {
         for (uint32_t i = 0; i < dev->images.len; i++) {
             const SimImage *im = dev->images.data[i];

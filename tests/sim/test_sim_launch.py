@@ -107,6 +107,30 @@ def test_statistics_by_hand(add):
     assert s["instructions"] == 11 and s["global_bytes"][4] == 2 * 32 * 4
 
 
+TWO_WAYS = """
+  s_load_dword s4, s[0:1], 0x0
+  s_waitcnt lgkmcnt(0)
+  s_cmp_eq_u32 s4, 0
+  s_cbranch_scc1 other
+  v_mov_b32 v1, 1
+  v_mov_b32 v2, 2
+  s_branch done
+other:
+  v_add_u32 v1, 1, v0
+done:
+"""
+
+
+def test_statistics_of_each_launch_are_its_own(dev):
+    k = dev.load(code_object(TWO_WAYS, (Arg(4),))).kernels["k"]
+    for way, grid in ((1, 1), (0, 1), (0, 3), (1, 2), (0, 1)):
+        s = k.launch(grid, 64, [np.int32(way)])
+        assert s["by_mnemonic"].get("v_mov_b32", 0) == 2 * way * grid
+        assert s["by_mnemonic"].get("v_add_u32", 0) == (1 - way) * grid
+        assert s["instructions"] == sum(s["by_mnemonic"].values()) == sum(n for n, _ in s["by_pc"].values())
+        assert {n for n, _ in s["by_pc"].values()} == {grid}
+
+
 LDS = """
   v_lshlrev_b32 v1, {shift}, v0
   v_mov_b32 v2, 1

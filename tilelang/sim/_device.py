@@ -452,6 +452,7 @@ class Kernel(_Bound):
         self._handle = handle
         self._lib = module._device._lib
         self._texts: dict[int, tuple[int, str, str, str | None, bool]] = {}
+        self._executed: tuple[np.ndarray, np.ndarray, list[int], list[str], list[str], np.ndarray] | None = None
         self.name: str = self._lib.tlsim_kernel_name(handle).decode(errors="replace")
         info = nat.KernelInfo()
         self._lib.tlsim_kernel_info(handle, C.byref(info))
@@ -668,16 +669,26 @@ class Kernel(_Bound):
             raise ValueError(f"{what} has {arg.size} bytes, the value has {len(data)}")
         return data
 
+    def _places(self, ran: np.ndarray) -> tuple[np.ndarray, list[int], list[str], list[str], np.ndarray]:
+        """Of the words that ran: those known, their PCs and texts; the mnemonics in order; each word's mnemonic."""
+        rows = [(int(i), pc, *self._disasm(pc)[:3]) for i in ran for pc in [self._info.count_base + 4 * int(i)]]
+        rows = [r for r in rows if r[2]]
+        names = sorted({r[4] for r in rows})
+        number = {n: k for k, n in enumerate(names)}
+        which = np.array([number[r[4]] for r in rows], np.intp)
+        return np.array([r[0] for r in rows], np.intp), [r[1] for r in rows], [r[3] for r in rows], names, which
+
     def _statistics(self, s: nat.Stats, counts: np.ndarray) -> dict[str, Any]:
-        by_pc: dict[int, tuple[int, str]] = {}
-        by_mnemonic: dict[str, int] = {}
-        for i in np.flatnonzero(counts):
-            pc, n = self._info.count_base + 4 * int(i), int(counts[i])
-            size, text, mnemonic, _, _ = self._disasm(pc)
-            if not size:
-                continue
-            by_pc[pc] = (n, text)
-            by_mnemonic[mnemonic] = by_mnemonic.get(mnemonic, 0) + n
+        ran = np.flatnonzero(counts)
+        places = self._executed
+        if places is None or not np.array_equal(places[0], ran):  # most launches run the same places
+            places = self._executed = ran, *self._places(ran)
+        _, known, pcs, texts, names, which = places
+        each = counts[known]
+        total = np.zeros(len(names), np.uint64)
+        np.add.at(total, which, each)
+        by_pc = dict(zip(pcs, zip(each.tolist(), texts, strict=True), strict=True))
+        by_mnemonic = dict(zip(names, total.tolist(), strict=True))
 
         def widths(*arrays: Any) -> dict[int, int]:
             return {w: sum(a[i] for a in arrays) for i, w in enumerate(nat.WIDTHS)}
