@@ -34,7 +34,7 @@ typedef struct Missing {
 typedef struct HazState {
     Missing reg[ISA_NREGS];
     IsaRegSet live; /* registers that lack something */
-    uint8_t exec_mfma, exec_dpp, m0_dma,
+    uint8_t exec_mfma, exec_dpp, m0,
         setreg; /* states missing after a VALU wrote EXEC, SALU wrote M0, s_setreg */
     uint16_t setreg_id;
     uint32_t exec_from, m0_from, setreg_from;
@@ -66,7 +66,7 @@ join(void *into, const void *from)
     }
     JOIN_ONE(exec_mfma, exec_from)
     JOIN_ONE(exec_dpp, exec_from)
-    JOIN_ONE(m0_dma, m0_from)
+    JOIN_ONE(m0, m0_from)
     if (b->setreg > a->setreg) {
         a->setreg_id = b->setreg_id;
         JOIN_ONE(setreg, setreg_from)
@@ -89,7 +89,7 @@ count_down(HazState *s, uint32_t states)
     }
     s->exec_mfma = (uint8_t)(s->exec_mfma > states ? s->exec_mfma - states : 0);
     s->exec_dpp = (uint8_t)(s->exec_dpp > states ? s->exec_dpp - states : 0);
-    s->m0_dma = (uint8_t)(s->m0_dma > states ? s->m0_dma - states : 0);
+    s->m0 = (uint8_t)(s->m0 > states ? s->m0 - states : 0);
     s->setreg = (uint8_t)(s->setreg > states ? s->setreg - states : 0);
 }
 
@@ -97,7 +97,7 @@ count_down(HazState *s, uint32_t states)
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct Kind {
-    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, dma, salu;
+    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, rw_lane, m0, salu;
     bool f64, f32, plain; /* of MFMA: the types that are no XDL; gfx90a: f64 alone */
     uint32_t passes, m;
 } Kind;
@@ -153,7 +153,8 @@ kind_of(IsaArch arch, const IsaInst *in)
     k.swap = starts(n, "v_permlane") && strstr(n, "swap");
     k.fmas = starts(n, "v_div_fmas");
     k.dot = starts(n, "v_dot");
-    k.dma = in->lds || strstr(n, "_load_lds_");
+    k.m0 = in->lds || strstr(n, "_load_lds_") || isa_needs_m0(in);
+    k.rw_lane = arch != ISA_GFX90A && (k.lane || starts(n, "v_writelane"));
     if (in->form == ISA_SDWA)
         k.partial = in->dst_sel != 6 && in->enc != ISA_VOPC;
     else if (k.valu && in->form == ISA_VOP3)
@@ -251,12 +252,12 @@ static bool
 check_state(IsaWalk *w, const HazState *s, uint32_t i, const Kind *k)
 {
     const IsaInst *in = &w->c->inst[i];
-    uint32_t exec = k->mfma ? s->exec_mfma : k->dpp ? s->exec_dpp : 0;
+    uint32_t exec = k->mfma || k->rw_lane ? s->exec_mfma : k->dpp ? s->exec_dpp : 0;
     if (exec &&
         !isa_fault(w, ISA_FAULT_HAZARD, i, s->exec_from, UINT32_MAX, "exec is used", "after", (int)exec))
         return false;
-    if (k->dma && s->m0_dma &&
-        !isa_fault(w, ISA_FAULT_HAZARD, i, s->m0_from, UINT32_MAX, "m0 is used", "after", s->m0_dma))
+    if (k->m0 && s->m0 &&
+        !isa_fault(w, ISA_FAULT_HAZARD, i, s->m0_from, UINT32_MAX, "m0 is used", "after", s->m0))
         return false;
     return !(in->op == ISA_OP_s_getreg_b32 && s->setreg && (in->opnd[1].bits & 63) == s->setreg_id) ||
            isa_fault(w, ISA_FAULT_HAZARD, i, s->setreg_from, UINT32_MAX, "the hardware register is read",
@@ -337,7 +338,7 @@ mark_writes(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
             s->exec_from = i;
         }
         if (k->salu && first <= ISA_REG_S + 124 && first + n > ISA_REG_S + 124) {
-            s->m0_dma = 1;
+            s->m0 = 1;
             s->m0_from = i;
         }
     }
@@ -355,9 +356,9 @@ mark_reads(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
     if (k->mfma && !k->f64) {
         need = arch != ISA_GFX90A && k->f32 ? 0 : k->passes - 1;
         pos = 3;
-    } else if ((cl & ISA_C_VMEM) && (cl & ISA_C_STORE)) {
+    } else if ((cl & ISA_C_VMEM) && ((cl & ISA_C_STORE) || isa_wide_atomic(in))) {
         bool soffset = in->enc == ISA_MUBUF && in->opnd[3].kind == ISA_OPND_SGPR;
-        pos = in->enc == ISA_MUBUF || in->enc == ISA_MTBUF ? 0 : 1;
+        pos = isa_data_opnd(in);
         need = arch == ISA_GFX90A || soffset ? 1 : 2;
         if (in->opnd[pos].nregs <= 2)
             need = 0;

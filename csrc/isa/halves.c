@@ -1,4 +1,5 @@
-/* halves.c - which halves of a vector register an operand names (contract in isa.h). */
+/* halves.c - what the checks ask of an instruction's operands: halves of registers, data of stores and
+ * atomics, M0 (contract in isa.h). */
 #include "isa/isa.h"
 
 static bool
@@ -51,4 +52,27 @@ isa_opnd_keeps(IsaArch arch, const IsaInst *in, uint32_t k)
 {
     const IsaOpnd *o = &in->opnd[k];
     return k < in->ndst && (o->flags & ISA_WRITE) && !o->half && isa_opnd_halves(arch, in, k) != 3;
+}
+
+bool
+isa_needs_m0(const IsaInst *in)
+{
+    const char *n = isa_op_info(in->op)->name;
+    return !strncmp(n, "s_sendmsg", 9) || !strncmp(n, "s_movrel", 8) || !strncmp(n, "ds_gws_", 7) ||
+           has(n, "addtid");
+}
+
+uint32_t
+isa_data_opnd(const IsaInst *in)
+{
+    bool buffer = in->enc == ISA_MUBUF || in->enc == ISA_MTBUF;
+    bool returns = (isa_op_info(in->op)->classes & ISA_C_ATOMIC) && in->ndst;
+    return buffer ? 0 : returns ? 2 : 1;
+}
+
+bool
+isa_wide_atomic(const IsaInst *in)
+{
+    uint32_t cl = isa_op_info(in->op)->classes, k = isa_data_opnd(in);
+    return (cl & ISA_C_VMEM) && (cl & ISA_C_ATOMIC) && k < in->nopnds && in->opnd[k].nregs > 2;
 }

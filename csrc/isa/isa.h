@@ -198,6 +198,14 @@ const char *isa_arch_name(IsaArch a);
 bool isa_decode(IsaArch arch, bool wave64, const uint8_t *code, size_t avail, IsaInst *inst,
                 const char **why);
 
+/* What gfx9 does not interlock behind a scalar write of M0, loads to LDS aside. */
+bool isa_needs_m0(const IsaInst *inst);
+/* An atomic of which the data (operand isa_data_opnd) has more than 64 bits: a compare-and-swap of 8 bytes.
+ */
+bool isa_wide_atomic(const IsaInst *inst);
+/* Operand that holds what a store or atomic of vector memory writes. */
+uint32_t isa_data_opnd(const IsaInst *inst);
+
 /* Which halves of a vector register operand k reads or writes: 1 the low, 2 the high one, 3 both. Registers
  * of gfx11 and gfx12 can be written by halves; those of CDNA have ECC and are always taken as a whole. */
 uint8_t isa_opnd_halves(IsaArch arch, const IsaInst *inst, uint32_t k);

@@ -63,7 +63,7 @@ sim_chk_hazard_prepare(SimBuild *b)
     case CK_FLAT:
         x->haz = HZ_VMEM;
         /* data wider than 64 bits: 2 states, 1 for a buffer store with a scalar register offset */
-        if ((x->use & CU_STORE) && x->mem_bytes > 8)
+        if ((x->use & CU_STORE) ? x->mem_bytes > 8 : isa_wide_atomic(b->in))
             x->wide_store =
                 b->code->arch == ISA_GFX90A || (b->in->enc == ISA_MUBUF && b->r->src[2].kind == SRC_S) ? 1
                                                                                                        : 2;
@@ -78,8 +78,7 @@ sim_chk_hazard_prepare(SimBuild *b)
     default:
         break;
     }
-    if (!strcmp(n, "s_sendmsg") || (x->use & CU_DMA))
-        x->needs_m0 = 1;
+    x->needs_m0 = (x->use & CU_DMA) || isa_needs_m0(b->in);
     x->rw_lane = !strcmp(n, "v_readlane_b32") || !strcmp(n, "v_readfirstlane_b32") ? 1
                  : !strcmp(n, "v_writelane_b32")                                   ? 2
                                                                                    : 0;
@@ -376,9 +375,9 @@ sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written)
                     return false;
         if (x->nsread && !check_scalars(w, r, x))
             return false;
-        uint32_t since = states_since(c, c->exec_valu_time), need = x->kind == CK_MFMA || x->rw_lane ? 4
-                                                                    : x->is_dpp                      ? 5
-                                                                                                     : 0;
+        uint32_t since = states_since(c, c->exec_valu_time), need = x->is_dpp ? 5 : 0;
+        if (x->kind == CK_MFMA || (x->rw_lane && w->code->arch != ISA_GFX90A))
+            need = 4;
         if (since < need) {
             sim_chk_hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
             sim_chk_hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);

@@ -1,0 +1,105 @@
+"""Wait states of the CDNA chips held against what LLVM's hazard recognizer inserts (llc-22): for each pair of producer
+and consumer the verifier wants as many states as LLVM, and the pair with so many is clean."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from simlib import code_object
+
+sim = pytest.importorskip("tilelang.sim")
+LLC = shutil.which("llc-22")
+pytestmark = pytest.mark.skipif(LLC is None, reason="llc-22 is not installed")
+
+X = "implicit $exec"
+CMPX = f"V_CMPX_EQ_U32_e32 $vgpr2, $vgpr3, implicit-def $exec, implicit-def $vcc, {X}"
+CMP = f"V_CMP_EQ_U32_e32 $vgpr2, $vgpr3, implicit-def $vcc, {X}"
+FIRST = f"$sgpr4 = V_READFIRSTLANE_B32 $vgpr9, {X}"
+M0 = "$m0 = S_MOV_B32 0"
+MOV = f"$vgpr4 = V_MOV_B32_e32 0, {X}"
+RCP = f"$vgpr4 = V_RCP_F32_e32 $vgpr5, implicit $mode, {X}"
+READ = f"$vgpr5 = V_MOV_B32_e32 $vgpr4, {X}"
+PAIRS = {
+    "exec-readlane": (CMPX, f"$sgpr4 = V_READLANE_B32 $vgpr9, 3, {X}"),
+    "exec-readfirstlane": (CMPX, FIRST),
+    "exec-writelane": (CMPX, "$vgpr9 = V_WRITELANE_B32 1, 3, $vgpr9"),
+    "exec-valu": (CMPX, f"$vgpr9 = V_MOV_B32_e32 0, {X}"),
+    "exec-dpp": (CMPX, f"$vgpr6 = V_MOV_B32_dpp $vgpr6, $vgpr8, 0, 15, 15, 0, {X}"),
+    "m0-sendmsg": (M0, f"S_SENDMSG 3, {X}, implicit $m0"),
+    "m0-addtid": (M0, f"$vgpr1 = DS_READ_ADDTID_B32 0, 0, implicit $m0, {X}"),
+    "m0-movrel": (M0, "$sgpr4 = S_MOVRELS_B32 $sgpr2, implicit $m0"),
+    "sgpr-valu": (FIRST, f"$vgpr5 = V_MOV_B32_e32 $sgpr4, {X}"),
+    "sgpr-salu": (FIRST, "$sgpr5 = S_MOV_B32 $sgpr4"),
+    "sgpr-lanesel": (FIRST, f"$sgpr5 = V_READLANE_B32 $vgpr7, $sgpr4, {X}"),
+    "vcc-cndmask": (CMP, f"$vgpr5 = V_CNDMASK_B32_e32 $vgpr2, $vgpr3, implicit $vcc, {X}"),
+    "vcc-divfmas": (
+        CMP,
+        f"$vgpr5 = V_DIV_FMAS_F32_e64 0, $vgpr2, 0, $vgpr3, 0, $vgpr4, 0, 0, implicit $mode, implicit $vcc, {X}",
+    ),
+    "sgpr-vmem": (
+        f"$sgpr4_sgpr5 = V_CMP_EQ_U32_e64 $vgpr9, $vgpr8, {X}",
+        f"$vgpr6 = GLOBAL_LOAD_DWORD_SADDR $sgpr4_sgpr5, $vgpr1, 0, 0, {X}",
+    ),
+    "sgpr-smem": (
+        f"$sgpr4_sgpr5 = V_CMP_EQ_U32_e64 $vgpr9, $vgpr8, {X}",
+        "$sgpr6 = S_LOAD_DWORD_IMM $sgpr4_sgpr5, 0, 0",
+    ),
+    "valu-readlane": (MOV, f"$sgpr5 = V_READLANE_B32 $vgpr4, 3, {X}"),
+    "valu-dpp": (MOV, f"$vgpr6 = V_MOV_B32_dpp $vgpr6, $vgpr4, 0, 15, 15, 0, {X}"),
+    "valu-valu": (MOV, READ),
+    "trans-valu": (RCP, READ),
+    "trans-trans": (RCP, f"$vgpr5 = V_RCP_F32_e32 $vgpr4, implicit $mode, {X}"),
+    "trans-store": (RCP, f"GLOBAL_STORE_DWORD $vgpr0_vgpr1, $vgpr4, 0, 0, {X}"),
+    "partial-valu": (f"$vgpr4 = V_ADD_I16_e64 8, $vgpr2, 0, $vgpr3, 0, 0, {X}", READ),
+    "store4-overwrite": (f"GLOBAL_STORE_DWORDX4 $vgpr0_vgpr1, $vgpr4_vgpr5_vgpr6_vgpr7, 0, 0, {X}", MOV),
+    "store2-overwrite": (f"GLOBAL_STORE_DWORDX2 $vgpr0_vgpr1, $vgpr4_vgpr5, 0, 0, {X}", MOV),
+    "swap8-overwrite": (
+        f"FLAT_ATOMIC_CMPSWAP_X2 $vgpr0_vgpr1, $vgpr4_vgpr5_vgpr6_vgpr7, 0, 0, {X}, implicit $flat_scr",
+        MOV,
+    ),
+    "swap4-overwrite": (f"FLAT_ATOMIC_CMPSWAP $vgpr0_vgpr1, $vgpr4_vgpr5, 0, 0, {X}, implicit $flat_scr", MOV),
+    "setreg-getreg": (
+        "S_SETREG_B32 $sgpr0, 1, implicit-def $mode, implicit $mode",
+        "$sgpr5 = S_GETREG_B32 1, implicit $mode",
+    ),
+}
+
+
+def llc(arch: str, mir: str, *args: str) -> str:
+    cmd = [LLC, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x=mir", *args, "-o", "-"]
+    return subprocess.run(cmd, input=mir, capture_output=True, text=True, check=True).stdout
+
+
+def pairs(arch: str) -> dict[str, tuple[int, list[str]]]:
+    """name -> states that LLVM inserts, the two instructions as text."""
+    names = list(PAIRS)
+    mir = "--- |\n" + "".join(f"  define amdgpu_kernel void @f{i}() {{ ret void }}\n" for i in range(len(names)))
+    mir += "...\n" + "".join(
+        f"---\nname: f{i}\nbody: |\n  bb.0:\n    {PAIRS[n][0]}\n    {PAIRS[n][1]}\n    S_ENDPGM 0\n...\n"
+        for i, n in enumerate(names)
+    )
+    fixed = re.split(r"^name: +", llc(arch, mir, "-run-pass=post-RA-hazard-rec"), flags=re.M)[1:]
+    text = llc(arch, mir, "-start-after=post-RA-hazard-rec")
+    out = {}
+    for i, n in enumerate(names):
+        states = sum(int(k) + 1 for k in re.findall(r"S_NOP (\d+)", fixed[i]))
+        body = text.split(f"\nf{i}:", 1)[1].split("s_endpgm", 1)[0].split("\n")
+        lines = [t.split(";")[0].strip() for t in body]
+        out[n] = states, [t for t in lines if t and not t.startswith(".")]
+    return out
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_as_many_states_as_llvm_inserts(arch):
+    wrong = []
+    for name, (states, lines) in pairs(arch).items():
+        assert len(lines) == 2, lines
+        for k in sorted({0, max(states - 1, 0), states}):
+            body = f"{lines[0]}\n" + (f"s_nop {k - 1}\n" if k else "") + lines[1]
+            found = [f for f in sim.verify(code_object(body, arch=arch)) if f.kind == "hazard"]
+            if bool(found) != (k < states):
+                wrong.append((name, states, k, [str(f) for f in found]))
+    assert not wrong, wrong
