@@ -4,16 +4,16 @@ up. ``TILELANG_LINE_TABLES=1`` puts them into every code object (for ``save`` an
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from ._env import flag
 from ._lazy import module
 from .errors import SimulatorFault
 
 
 def wanted() -> bool:
     """Whether code objects carry line tables from the start."""
-    return os.environ.get("TILELANG_LINE_TABLES", "") not in ("", "0")
+    return flag("TILELANG_LINE_TABLES")
 
 
 def table(built: Any) -> dict[int, str]:

@@ -4,6 +4,7 @@
 
 #include "sim/core.h"
 #include "sim/cover.h"
+#include "sim/env.h"
 
 const SimOpDesc sim_kern_desc[K_COUNT] = {
 #define KERN(name, nsrc, dt, ta, tb, tc, flags, ...)                                                         \
@@ -12,15 +13,15 @@ const SimOpDesc sim_kern_desc[K_COUNT] = {
 #undef KERN
 };
 
-/* The best level of this host; TILELANG_SIM_HOST = base, avx2, avx512 asks for a lower one (results are the
- * same). */
+/* The best level of this host; TILELANG_SIM_HOST asks for none above the one it names (results are the same).
+ */
 const SimHostOps *
 sim_host_ops(void)
 {
-    const char *ask = getenv("TILELANG_SIM_HOST");
+    uint32_t ask = sim_env_word(SIM_ENV_HOST); /* avx512, avx2, base */
 #if defined(__x86_64__) && defined(__GNUC__)
     __builtin_cpu_init();
-    bool base = ask && !strcmp(ask, "base"), avx2 = ask && !strcmp(ask, "avx2");
+    bool base = ask == 2, avx2 = ask == 1;
     if (!base && !avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512cd"))
@@ -337,8 +338,10 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
             } else {
                 if (!sim_build_skipped(&b))
                     sim_chk_prepare(&b);
-                if (c->cover >= 0)
-                    sim_cover_note(c->cover, c->arch, c->wave64, b.in);
+                if (c->cover >= 0 && !sim_cover_note(c->cover, c->arch, c->wave64, b.in)) {
+                    sim_cover_close(c->cover); /* said once a code object */
+                    c->cover = -1;
+                }
                 if (cls & MODE_IDX)
                     sim_build_indexed(&b);
             }

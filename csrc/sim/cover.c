@@ -8,15 +8,19 @@
 #include <unistd.h>
 
 #include "sim/cover.h"
+#include "sim/env.h"
 
 int
 sim_cover_open(void)
 {
-    const char *path = getenv("TILELANG_SIM_COVERAGE");
-    return path && *path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    const char *path = sim_env(SIM_ENV_COVERAGE);
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    if (path && fd < 0)
+        sim_env_unwritable(SIM_ENV_COVERAGE);
+    return fd;
 }
 
-void
+bool
 sim_cover_note(int fd, IsaArch arch, bool wave64, const IsaInst *in)
 {
     TlArena a;
@@ -26,9 +30,11 @@ sim_cover_note(int fd, IsaArch arch, bool wave64, const IsaInst *in)
     tl_text_printf(&t, "%s\t%d\t", isa_arch_name(arch), wave64 ? 64 : 32);
     isa_print(arch, wave64, in, &t);
     tl_text_puts(&t, "\n");
-    if (!t.failed && write(fd, t.data, t.len) < 0)
-        t.failed = true; /* a report that cannot be written is no fault of the program */
+    bool ok = t.failed || write(fd, t.data, t.len) == (ssize_t)t.len;
+    if (!ok) /* no fault of the program */
+        sim_env_unwritable(SIM_ENV_COVERAGE);
     tl_arena_free(&a);
+    return ok;
 }
 
 void

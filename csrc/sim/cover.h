@@ -5,7 +5,8 @@
 #include "sim/core.h"
 
 int sim_cover_open(void); /* -1: not wanted */
-void sim_cover_note(int fd, IsaArch arch, bool wave64, const IsaInst *in);
+/* false: it cannot be written, which has been said on stderr. */
+bool sim_cover_note(int fd, IsaArch arch, bool wave64, const IsaInst *in);
 void sim_cover_close(int fd);
 
 #endif

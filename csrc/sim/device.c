@@ -2,13 +2,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "sim/device.h"
+#include "sim/env.h"
 #include "sim/service.h"
 
 static const SimChip chips[] = {
@@ -26,24 +26,6 @@ sim_chip(IsaArch arch)
     return (uint32_t)arch < TL_COUNT(chips) ? &chips[arch] : NULL;
 }
 
-bool
-sim_env_number(const char *name, uint64_t lowest, uint64_t most, uint64_t *value, char *why, size_t why_size)
-{
-    const char *s = getenv(name);
-    char *end;
-    if (!s || !*s)
-        return true;
-    errno = 0;
-    unsigned long long v = strtoull(s, &end, 10);
-    if (*s < '0' || *s > '9' || *end || errno || v < lowest || v > most) {
-        snprintf(why, why_size, "%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%.40s'", name,
-                 lowest, most, s);
-        return false;
-    }
-    *value = v;
-    return true;
-}
-
 /* The parts of amd_queue_t that kernels read: the apertures (high halves) at 64 and 68. */
 static void
 fill_queue(uint64_t q)
@@ -56,8 +38,7 @@ fill_queue(uint64_t q)
 void
 sim_unknown_arch(const char *name, char *why, size_t n)
 {
-    int head = name ? snprintf(why, n, "unknown architecture '%s'; there are:", name)
-                    : snprintf(why, n, "no chip is named; there are:");
+    int head = snprintf(why, n, "unknown architecture '%s'; there are:", name);
     size_t at = (size_t)TL_MAX(head, 0);
     for (int a = 0; a < ISA_ARCH_COUNT && at < n; a++)
         at += (size_t)TL_MAX(snprintf(why + at, n - at, "%s %s", a ? "," : "", isa_arch_name((IsaArch)a)), 0);
@@ -71,28 +52,21 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
         snprintf(why, why_size, "no instructions are implemented for %s yet", isa_arch_name(o->arch));
         return NULL;
     }
-    const char *delivery = getenv("TILELANG_SIM_DELIVERY");
-    if (delivery && *delivery && strcmp(delivery, "late") && strcmp(delivery, "now")) {
-        snprintf(why, why_size, "TILELANG_SIM_DELIVERY must be now or late, not '%s'", delivery);
+    if (!sim_env_check(why, why_size))
         return NULL;
-    }
     uint32_t missing = o->checks & ~SIM_CHECK_STRICT & ~sim_checks_available();
     if (missing) {
         snprintf(why, why_size, "the check '%s' is not implemented yet",
                  sim_check_name((SimCheck)__builtin_ctz(missing)));
         return NULL;
     }
-    const char *mfma = getenv("TILELANG_SIM_MFMA");
-    if (mfma && *mfma && strcmp(mfma, "hw") && strcmp(mfma, "default")) {
-        snprintf(why, why_size, "TILELANG_SIM_MFMA must be 'default' or 'hw', not '%.40s'", mfma);
+    if (o->cus > sim_chip(o->arch)->cus) {
+        snprintf(why, why_size, "TILELANG_SIM_CUS must be a number from 1 to %u (what %s has), not '%u'",
+                 sim_chip(o->arch)->cus, isa_arch_name(o->arch), o->cus);
         return NULL;
     }
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t threads = cores > 0 && cores < 1024 ? (uint64_t)cores : 1, seed = 0, most = 2000000000;
-    if (!sim_env_number("TILELANG_SIM_THREADS", 1, 1024, &threads, why, why_size) ||
-        !sim_env_number("TILELANG_SIM_SEED", 0, UINT64_MAX, &seed, why, why_size) ||
-        !sim_env_number("TILELANG_SIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, &most, why, why_size))
-        return NULL;
+    uint64_t threads = cores > 0 && cores < 1024 ? (uint64_t)cores : 1;
     snprintf(why, why_size, "out of memory");
     if (!(d = calloc(1, sizeof *d)))
         return NULL;
@@ -102,14 +76,14 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     }
     tl_arena_init(&d->arena, NULL);
     d->chip = sim_chip(o->arch);
-    d->cus = o->cus ? TL_MIN(o->cus, d->chip->cus) : d->chip->cus;
+    d->cus = o->cus ? o->cus : d->chip->cus;
     d->strict = (o->checks & SIM_CHECK_STRICT) != 0;
     d->checks = (o->checks & ~SIM_CHECK_STRICT) | (d->strict ? 1u << SIM_CHECK_BARRIER : 0);
-    d->threads = o->threads ? o->threads : (uint32_t)threads;
-    d->mfma_hw = mfma && !strcmp(mfma, "hw");
-    d->seed = seed;
-    d->late = delivery && !strcmp(delivery, "late");
-    d->max_instructions = most;
+    d->threads = o->threads ? o->threads : (uint32_t)sim_env_number(SIM_ENV_THREADS, threads);
+    d->mfma_hw = sim_env_word(SIM_ENV_MFMA) == 1;
+    d->seed = sim_env_number(SIM_ENV_SEED, 0);
+    d->late = sim_env_word(SIM_ENV_DELIVERY) == 1;
+    d->max_instructions = sim_env_number(SIM_ENV_MAX_INSTRUCTIONS, 2000000000);
     d->allow_foreign = o->allow_foreign;
     d->heap_bytes = SIM_HEAP_BYTES;
     d->mem = sim_mem_new(o->checks >> SIM_CHECK_INIT & 1);

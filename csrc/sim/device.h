@@ -76,12 +76,8 @@ typedef struct SimDeviceOptions {
 } SimDeviceOptions;
 
 /* "unknown architecture 'x'; there are: gfx90a, ..." */
-void sim_unknown_arch(const char *name, char *why, size_t n); /* name: NULL = none is named */
+void sim_unknown_arch(const char *name, char *why, size_t n);
 
-/* A variable of the environment: false, and *why says so, when it is no number in the range; *value stays as
- * it is when it is not set. */
-bool sim_env_number(const char *name, uint64_t lowest, uint64_t most, uint64_t *value, char *why,
-                    size_t why_size);
 SimDevice *sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size);
 void sim_device_free(SimDevice *d); /* no launch may be running */
 
@@ -133,12 +129,12 @@ bool sim_reporter_sink(void *self, const SimFault *f);
 bool sim_reporter_any(const SimReporter *r);
 /* Moves the reports into the device (text and source lines added) and frees the reporter. */
 void sim_reporter_finish(SimReporter *r);
-/* One report as text, several lines. */
 /* A string as JSON has it, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void sim_put_json(TlText *out, const char *s);
 /* Appends the reports of the last launch, a JSON object a line, to the file that TILELANG_SIM_REPORT names.
  */
 void sim_report_append(const SimDevice *d);
+/* One report as text, several lines. */
 void sim_report_print(const SimReport *r, TlText *out);
 
 #endif

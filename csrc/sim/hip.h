@@ -8,6 +8,7 @@
 #define TL_SIM_HIP_H
 
 #include "sim/device.h"
+#include "sim/env.h"
 
 typedef enum hipError_t {
 #define SIM_ERR(name, code, text) name = code,
@@ -15,7 +16,10 @@ typedef enum hipError_t {
 #undef SIM_ERR
 } hipError_t;
 
-enum { SIM_HIP_VERSION = 71460850 /* 7.14: major * 10^7 + minor * 10^5 + patch */, SIM_MAX_DEVICES = 16 };
+enum {
+    SIM_HIP_VERSION = 71460850 /* 7.14: major * 10^7 + minor * 10^5 + patch */,
+    SIM_MAX_DEVICES = SIM_ENV_CHIPS
+};
 
 typedef struct SimDim3 { /* dim3 */
     uint32_t x, y, z;

@@ -46,7 +46,7 @@ load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
         *module = m;
         return e;
     }
-    if (!m->image && getenv("TILELANG_SIM_VERBOSE"))
+    if (!m->image && sim_env_word(SIM_ENV_VERBOSE) == 1)
         fprintf(stderr, "tilelang simulator: cannot load a code object: %s\n", why);
     if (m->image)
         sim_device_unload(d->sim, m->image);

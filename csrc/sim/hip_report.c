@@ -123,12 +123,9 @@ append_lines(const SimDevice *d, const char *path, TlArena *a)
                        d->gave_up ? "true" : "false");
     }
     FILE *f = t.data && !t.failed ? fopen(path, "a") : NULL;
-    if (!f) {
-        fprintf(stderr, "tilelang simulator: TILELANG_SIM_REPORT: cannot write to %s\n", path);
-        return;
-    }
-    fwrite(t.data, 1, t.len, f);
-    fclose(f);
+    bool ok = f && fwrite(t.data, 1, t.len, f) == t.len;
+    if ((f && fclose(f)) || !ok)
+        sim_env_unwritable(SIM_ENV_REPORT);
 }
 
 static size_t
@@ -182,9 +179,9 @@ tlsim_last_report(char *buf, size_t cap)
 void
 sim_report_append(const SimDevice *d)
 {
-    const char *path = getenv("TILELANG_SIM_REPORT");
+    const char *path = sim_env(SIM_ENV_REPORT);
     TlArena a;
-    if (!path || !*path)
+    if (!path)
         return;
     tl_arena_init(&a, NULL);
     append_lines(d, path, &a);

@@ -1,10 +1,5 @@
 /* hip_state.c - process state of the HIP API: devices from the environment, the current device and last error
- * of each thread, live handles. The one place with global state: HIP's interface has it.
- *
- *   TILELANG_SIM_DEVICES  chips, comma separated (gfx942)      TILELANG_SIM_CHECK    checks, comma separated,
- * all, none (bounds) TILELANG_SIM_CUS      compute units of each (the chip's)   TILELANG_SIM_THREADS  host
- * threads a launch (all cores) TILELANG_SIM_STATS    1: count every instruction for tlsim_last_stats
- *   TILELANG_SIM_COUNTERS  file for the counters at the end of the process */
+ * of each thread, live handles. The one place with global state: HIP's interface has it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -20,7 +15,7 @@ static struct {
     pthread_mutex_t lock;
     HipDevice dev[SIM_MAX_DEVICES];
     int ndev;
-    char why[400];          /* there is none */
+    char why[512];          /* there is none */
     const Handle **handles; /* open addressing */
     uint32_t nhandles, cap;
     pthread_rwlock_t modules; /* held by who launches a function; to unload a module */
@@ -152,52 +147,11 @@ sim_hip_untrack(const SimDevice *d)
 
 /* ---- devices ---- */
 
-static bool
-parse_checks(const char *s, uint32_t *mask, char *why, size_t why_size)
-{
-    char buf[256], *save, *tok;
-    if (!s || !*s)
-        s = "bounds";
-    snprintf(buf, sizeof buf, "%s", s);
-    *mask = 0;
-    for (tok = strtok_r(buf, ", ", &save); tok; tok = strtok_r(NULL, ", ", &save)) {
-        if (!strcmp(tok, "none"))
-            continue;
-        if (!strcmp(tok, "all")) {
-            *mask |= sim_checks_available();
-            continue;
-        }
-        if (!strcmp(tok, "strict")) {
-            *mask |= SIM_CHECK_STRICT;
-            continue;
-        }
-        uint32_t i = 0;
-        while (i < SIM_CHECK_COUNT &&
-               (strcmp(tok, sim_check_name((SimCheck)i)) || !(sim_checks_available() >> i & 1)))
-            i++;
-        if (i == SIM_CHECK_COUNT) {
-            snprintf(why, why_size, "TILELANG_SIM_CHECK: there is no check '%s'", tok);
-            return false;
-        }
-        *mask |= 1u << i;
-    }
-    return true;
-}
-
 /* One more device; false: why says why not. */
 static bool
-add_device(const char *name, SimDeviceOptions *o, char *why, size_t why_size)
+add_device(SimDeviceOptions *o, char *why, size_t why_size)
 {
     HipDevice *d = &state.dev[state.ndev];
-    const char *stats = getenv("TILELANG_SIM_STATS");
-    if (state.ndev == SIM_MAX_DEVICES) {
-        snprintf(why, why_size, "more than %d devices", SIM_MAX_DEVICES);
-        return false;
-    }
-    if (!isa_arch_by_name(name, &o->arch)) {
-        sim_unknown_arch(name, why, why_size);
-        return false;
-    }
     if (!(d->sim = sim_device_new(o, why, why_size)))
         return false;
     if (pthread_mutex_init(&d->lock, NULL)) {
@@ -205,52 +159,34 @@ add_device(const char *name, SimDeviceOptions *o, char *why, size_t why_size)
         sim_device_free(d->sim);
         return false;
     }
-    d->stats_on = stats && *stats && *stats != '0';
+    d->stats_on = sim_env_word(SIM_ENV_STATS) == 1;
     snprintf(d->gcn_arch, sizeof d->gcn_arch, "%s%s", d->sim->chip->gfx, d->sim->chip->features);
     state.ndev++;
     return true;
 }
 
-/* Why there is no device: to stderr, and kept. setting: the variable and what it holds, "" where the reason
- * names it. */
-static void
-no_device(const char *variable, const char *value, const char *why)
-{
-    if (*variable) {
-        fprintf(stderr, "tilelang simulator: %s: %s\n", variable, why);
-        snprintf(state.why, sizeof state.why, "%s=%.60s: %s", variable, value, why);
-    } else {
-        fprintf(stderr, "tilelang simulator: %s\n", why);
-        snprintf(state.why, sizeof state.why, "%s", why);
-    }
-}
-
-/* All devices that are asked for, or none. */
+/* All devices that are asked for, or none: then the reason goes to stderr and is kept. */
 static void
 start_devices(void)
 {
-    const char *list = getenv("TILELANG_SIM_DEVICES");
-    const char *from = list && *list ? "TILELANG_SIM_DEVICES" : "TILELANG_SIM_ARCH";
-    if (!list || !*list)
-        list = getenv("TILELANG_SIM_ARCH");
-    uint64_t cus = 0;
-    char buf[512], why[256] = "", *save;
-    SimDeviceOptions o = {.allow_foreign = true};
+    const char *list = sim_env(SIM_ENV_DEVICES);
+    SimDeviceOptions o = {.allow_foreign = true,
+                          .checks = sim_env_checks(1u << SIM_CHECK_BOUNDS),
+                          .cus = (uint32_t)sim_env_number(SIM_ENV_CUS, 0)};
     state.ndev = 0; /* the child of a fork in the middle of this starts over */
-    if (!sim_env_number("TILELANG_SIM_CUS", 0, UINT32_MAX, &cus, why, sizeof why) ||
-        !parse_checks(getenv("TILELANG_SIM_CHECK"), &o.checks, why, sizeof why)) {
-        no_device("", "", why);
-        return;
+    bool ok = sim_env_check(state.why, sizeof state.why);
+    if (!list)
+        list = sim_env(SIM_ENV_ARCH);
+    if (!list)
+        list = "gfx942";
+    char name[32];
+    for (size_t n; ok && (n = sim_env_token(&list)); list += n) {
+        snprintf(name, sizeof name, "%.*s", (int)TL_MIN(n, sizeof name), list);
+        ok = isa_arch_by_name(name, &o.arch) && state.ndev < SIM_MAX_DEVICES &&
+             add_device(&o, state.why, sizeof state.why);
     }
-    o.cus = (uint32_t)cus;
-    snprintf(buf, sizeof buf, "%s", list && *list ? list : "gfx942");
-    bool ok = true;
-    for (char *tok = strtok_r(buf, ", ", &save); tok && ok; tok = strtok_r(NULL, ", ", &save))
-        ok = add_device(tok, &o, why, sizeof why);
-    if (ok && !state.ndev)
-        sim_unknown_arch(NULL, why, sizeof why);
-    if (*why)
-        no_device(strncmp(why, "TILELANG_", 9) ? from : "" /* another variable */, list ? list : "", why);
+    if (!ok)
+        fprintf(stderr, "tilelang simulator: %s\n", state.why);
     while (!ok && state.ndev) {
         HipDevice *d = &state.dev[--state.ndev];
         pthread_mutex_destroy(&d->lock);
@@ -266,17 +202,16 @@ start_devices(void)
 __attribute__((destructor)) static void
 tell_counters(void)
 {
-    const char *path = getenv("TILELANG_SIM_COUNTERS");
-    FILE *f = path && *path && state.ndev ? fopen(path, "a") : NULL;
-    if (path && *path && state.ndev && !f)
-        fprintf(stderr, "tilelang simulator: TILELANG_SIM_COUNTERS: cannot write to %s\n", path);
+    const char *path = sim_env(SIM_ENV_COUNTERS);
+    FILE *f = path && state.ndev ? fopen(path, "a") : NULL;
+    bool ok = f || !path || !state.ndev;
     for (int i = 0; f && i < state.ndev; i++)
         fprintf(f,
                 "{\"chip\": \"%s\", \"device\": %d, \"launches\": %" PRIu64 ", \"instructions\": %" PRIu64
                 "}\n",
                 state.dev[i].sim->chip->gfx, i, state.dev[i].sim->launches, state.dev[i].sim->instructions);
-    if (f)
-        fclose(f);
+    if ((f && fclose(f)) || !ok)
+        sim_env_unwritable(SIM_ENV_COUNTERS);
 }
 
 TL_API size_t tlsim_no_device(char *buf, size_t cap); /* why there is no device; returns the whole length */

@@ -381,6 +381,12 @@ tlsim_report_text(SimDevice *dev, uint32_t i, char *out, uint64_t n)
 }
 
 bool
+tlsim_env_check(char *why, size_t n)
+{
+    return sim_env_check(why, n);
+}
+
+bool
 tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t size, uint64_t max_instructions,
                  SimWaveState *state, SimFault *fault)
 {
@@ -389,6 +395,10 @@ tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t si
     if (!isa_arch_by_name(arch, &a)) {
         fault->check = SIM_FAULT_ILLEGAL;
         snprintf(fault->message, sizeof fault->message, "unknown architecture '%s'", arch);
+        return false;
+    }
+    if (!sim_env_check(fault->message, sizeof fault->message)) {
+        fault->check = SIM_FAULT_ILLEGAL;
         return false;
     }
     return sim_exec_bytes(a, wave64, code, size, max_instructions, NULL, state, fault);

@@ -76,6 +76,8 @@ TL_API uint64_t tlsim_report_size(void);
 TL_API uint64_t tlsim_report_text(SimDevice *dev, uint32_t i, char *out,
                                   uint64_t n); /* returns the full length */
 
+/* sim/env.h: whether the variables of the environment hold what they may */
+TL_API bool tlsim_env_check(char *why, size_t n);
 TL_API bool tlsim_exec_bytes(const char *arch, bool wave64, const uint8_t *code, uint64_t size,
                              uint64_t max_instructions, SimWaveState *state, SimFault *fault);
 /* Text of the instruction at code[0..size); "" for an architecture that does not exist. */

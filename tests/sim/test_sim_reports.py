@@ -73,40 +73,6 @@ print("{}")
     )
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("CUS", "x"),
-        ("CUS", "-1"),
-        ("SEED", "0x3"),
-        ("SEED", str(1 << 64)),
-        ("THREADS", "0"),
-        ("THREADS", "4000000000"),
-        ("MAX_INSTRUCTIONS", "1e9"),
-    ],
-)
-def test_variables_that_cannot_be(name, value):
-    """A number that cannot be is refused and named, not replaced."""
-    body = "n = C.c_int()\nprint(json.dumps({'e': hip.hipGetDeviceCount(C.byref(n))}))"
-    out, err = hip_client(body, **{f"TILELANG_SIM_{name}": value})
-    assert out == {"e": 100} and f"TILELANG_SIM_{name} must be a number from" in err and value[:40] in err
-
-
-@pytest.mark.parametrize(
-    "chips, text",
-    [
-        ("gfx942,gfx999", "TILELANG_SIM_DEVICES: unknown architecture 'gfx999'"),
-        (",".join(["gfx942"] * 17), "TILELANG_SIM_DEVICES: more than 16 devices"),
-        (" , ", "TILELANG_SIM_DEVICES: no chip is named"),
-    ],
-)
-def test_lists_of_devices_that_cannot_be(chips, text):
-    """All devices or none: else the others would have other numbers."""
-    body = "n = C.c_int(7)\nprint(json.dumps([hip.hipGetDeviceCount(C.byref(n)), n.value]))"
-    out, err = hip_client(body, TILELANG_SIM_DEVICES=chips)
-    assert out == [100, 0] and err.count("tilelang simulator:") == 1 and text in err
-
-
 def test_what_is_closed():
     """Memory, modules and kernels of a device that is closed, or of a module that is unloaded, are refused."""
     dev = sim.Device("gfx942")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 import time
 import types
 from typing import Any
 
 from .. import _core, lines
+from .._env import flag
 from .._lazy import module
 from ..errors import CompileError, TileLangError
 from .base import PLACES, set_current
@@ -290,7 +290,7 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     out.times |= {f"codegen_{k}": v for k, v in code.times.items() if k != "total"}
     out.times |= {"codegen": (t4 - t3) * 1e3, "total": (t4 - t0) * 1e3}
     out.times |= {f"pass_{name}": ms for name, ms, _ in pass_times}
-    if os.environ.get("TILELANG_VERIFY", "") not in ("", "0"):
+    if flag("TILELANG_VERIFY"):
         require_clean(out)
     binary = _core.Binary(out.hsaco, code.kernel, out.params, out.slots, out.grid, out.block, out.writes, requires)
     binary.owner = out

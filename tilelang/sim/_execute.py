@@ -179,6 +179,7 @@ def execute(
     has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a check, a chip or a wave size
     that does not exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
+    nat.check_environment()
     mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
     if wave not in (32, 64):

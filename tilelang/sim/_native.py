@@ -167,6 +167,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tlsim_report_size": (_U64,),
     "tlsim_report_text": (_U64, _P, _U32, _STR, _U64),
     "tlsim_inst_text": (None, _STR, C.c_bool, C.c_char_p, _U64, _STR, _SIZE),
+    "tlsim_env_check": (C.c_bool, _STR, _SIZE),
     "tlsim_exec_bytes": (C.c_bool, _STR, C.c_bool, _STR, _U64, _U64, C.POINTER(WaveState), C.POINTER(Fault)),
     "tlsim_mfma_known": (C.c_int32, _STR, _STR),
     "tlsim_wave_state_size": (_U64,),
@@ -184,8 +185,13 @@ def library() -> C.CDLL:
     """The loaded simulator library with argument types set. Raises ``OSError`` when it is not built."""
     path = library_path()
     if not path.exists():
+        if os.environ.get("TILELANG_SIM_LIB"):
+            raise OSError(f"TILELANG_SIM_LIB must be the simulator's library, not '{path}', which does not exist")
         raise OSError(f"the simulator library is not built: {path} does not exist")
-    lib = C.CDLL(str(path))
+    try:
+        lib = C.CDLL(str(path))
+    except OSError as e:
+        raise OSError(f"the simulator's library cannot be loaded: {e}") from None
     for name, (res, *args) in _FUNCTIONS.items():
         fn = getattr(lib, name, None)
         if fn is None:
@@ -195,6 +201,13 @@ def library() -> C.CDLL:
     if lib.tlsim_report_size() != C.sizeof(Report) or lib.tlsim_wave_state_size() != C.sizeof(WaveState):
         raise OSError(f"{path} belongs to another version of tilelang")
     return lib
+
+
+def check_environment() -> None:
+    """ValueError when a variable ``TILELANG_SIM_...`` holds what it may not."""
+    why = C.create_string_buffer(512)
+    if not library().tlsim_env_check(why, len(why)):
+        raise ValueError(why.value.decode(errors="replace"))
 
 
 def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
