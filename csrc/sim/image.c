@@ -80,6 +80,15 @@ sim_target_suits(const char *name, IsaArch arch)
     return false;
 }
 
+const char *
+sim_target_name(uint32_t mach)
+{
+    for (uint32_t i = 0; i < TL_COUNT(machines); i++)
+        if (machines[i].mach == mach)
+            return machines[i].name;
+    return NULL;
+}
+
 static const char *
 machine_name(uint32_t machine)
 {

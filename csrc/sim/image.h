@@ -111,6 +111,7 @@ const SimSymbol *sim_image_symbol(const SimImage *im, const char *name);
 /* The decoded code; NULL: *why says so. Call under the device's launch lock. */
 /* Does code for this target ("gfx942", "gfx11-generic") run on the chip? */
 bool sim_target_suits(const char *name, IsaArch arch);
+const char *sim_target_name(uint32_t mach); /* of EF_AMDGPU_MACH; NULL: there is no such number */
 SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
 
 /* The static checks' findings as JSON text (verify_api.c), freed by tlsim_text_free. NULL: why[0..n). */

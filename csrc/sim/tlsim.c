@@ -31,6 +31,19 @@ tlsim_arch_available(const char *arch)
     return isa_arch_by_name(arch, &a) && sim_arch_available(a);
 }
 
+const char *
+tlsim_target_name(uint32_t mach)
+{
+    return sim_target_name(mach);
+}
+
+bool
+tlsim_target_suits(const char *target, const char *arch)
+{
+    IsaArch a;
+    return isa_arch_by_name(arch, &a) && sim_target_suits(target, a);
+}
+
 SimDevice *
 tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *why, size_t n)
 {

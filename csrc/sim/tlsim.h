@@ -24,6 +24,10 @@ typedef struct TlsimArg {
 
 TL_API uint32_t tlsim_checks_available(void);
 TL_API const char *tlsim_check_name(uint32_t check); /* NULL past the last */
+/* The target of EF_AMDGPU_MACH ("gfx1030", "gfx11-generic"); NULL: there is no such number. */
+TL_API const char *tlsim_target_name(uint32_t mach);
+/* Does a simulated chip run code for a target? */
+TL_API bool tlsim_target_suits(const char *target, const char *arch);
 TL_API bool tlsim_arch_available(const char *arch);
 
 TL_API SimDevice *tlsim_device_create(const char *arch, uint32_t checks, uint32_t threads, char *why,

@@ -1,7 +1,7 @@
 /* verify_api.c - the static checks of isa/check.h on a whole code object, and its descriptors against what
- * the code uses. Runs nothing. The result is JSON text: an array of findings (keys kind, severity, kernel,
- * pc, text, message, other_pc, other_text, line, other_line; pc in bytes from the function's first
- * instruction). */
+ * the code uses, for each chip that runs it. Runs nothing. The result is JSON text: an array of findings
+ * (keys kind, severity, kernel, arch, pc, text, message, other_pc, other_text, line, other_line; pc in bytes
+ * from the function's first instruction). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +66,7 @@ finding(Verify *v, const char *kind, bool warning, uint32_t at, uint32_t from, c
                    "%s{\"kind\": \"%s\", \"severity\": \"%s\", \"kernel\": ", v->found++ ? ",\n " : "", kind,
                    warning ? "warning" : "error");
     sim_put_json(&v->out, v->name);
+    tl_text_printf(&v->out, ", \"arch\": \"%s\"", isa_arch_name(v->im->arch));
     tl_text_puts(&v->out, ", \"message\": ");
     sim_put_json(&v->out, message ? message : "");
     put_place(v, "", at);
@@ -308,7 +309,15 @@ sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n)
     tl_arena_init(&v.arena, NULL);
     tl_text_init(&v.out, &v.arena);
     tl_text_puts(&v.out, "[");
-    bool ok = check_all(&v);
+    bool ok = true;
+    IsaArch first = im->arch;
+    for (uint32_t a = 0; a < ISA_ARCH_COUNT && ok; a++) /* several for a generic target */
+        if (im->archs >> a & 1) {
+            im->arch = (IsaArch)a;
+            v.work = 0;
+            ok = check_all(&v);
+        }
+    im->arch = first;
     tl_text_puts(&v.out, "]");
     if (ok && !v.out.failed && (out = malloc(v.out.len + 1)))
         memcpy(out, v.out.data, v.out.len + 1);

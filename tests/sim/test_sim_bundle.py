@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes as C
+import json
 import struct
+import time
 
 import numpy as np
 import pytest
@@ -98,6 +100,78 @@ def test_starts_inside_of_bundles():
         sim.unbundle(packed(BOTH, 3)[:-10])
 
 
+BAD1201 = code_object("s_load_b32 s2, s[0:1], 0\ns_add_co_u32 s3, s2, 1", arch="gfx1201", wave=32)
+
+
+def test_verify_of_all_chips(tmp_path, capsys):
+    """Each finding says of which chip it is; --arch chooses one chip."""
+    data = bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942), ("hip-amdgcn-amd-amdhsa--gfx1201", BAD1201))
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    found = sim.verify(data)
+    assert [(f.kind, f.arch) for f in found] == [("wait", "gfx1201")] and "gfx1201" in str(found[0])
+    assert sim.verify(data, arch="gfx942") == [] and sim.verify(data, arch="gfx1201") == found
+    with pytest.raises(ValueError, match="no code object for gfx950; there are: gfx942, gfx1201"):
+        sim.verify(data, arch="gfx950")
+    assert cli.main([str(path), "--verify"]) == 1
+    assert capsys.readouterr().out == f"{found[0]}\n"
+    assert cli.main([str(path), "--verify", "--arch", "gfx942"]) == 0
+    assert capsys.readouterr().out == "no findings\n"
+    assert cli.main([str(path), "--verify", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["chips"] == ["gfx942", "gfx1201"] and [f["arch"] for f in told["findings"]] == ["gfx1201"]
+    assert cli.main([str(path), "--verify", "--arch", "gfx950"]) == 2
+    assert f"{path}: no code object for gfx950" in capsys.readouterr().err
+
+
+def test_verify_of_a_generic_target():
+    """Looked at for each chip that runs it."""
+    code = bytearray(code_object("s_load_dword s2, s[0:1], 0\ns_add_u32 s3, s2, 1"))
+    code[8], code[48:52] = 4, struct.pack("<I", 0x5F | 1 << 24)  # code object v6, gfx9-4-generic
+    assert [(f.kind, f.arch) for f in sim.verify(bytes(code))] == [("wait", "gfx942"), ("wait", "gfx950")]
+    assert [f.arch for f in sim.verify(bytes(code), arch="gfx950")] == ["gfx950"]
+
+
+def around(*codes: bytes) -> bytes:
+    """Code objects as they are in a host's ELF file, between strings that only look like starts of something."""
+    lure = b"__CLANG_OFFLOAD_BUNDLE__\0%s\0CCOB\2\0\1\0\0\0CCOB\x7fELF\2\1\1\x40\2" + bytes(3)
+    return b"\x7fELF\2\1\1".ljust(18, b"\0") + b"\x3e\0" + bytes(60) + lure + lure.join(codes) + lure
+
+
+CONTAINERS = {
+    "library": lambda: around(GFX942, GFX1201),
+    "archive": lambda: b"!<arch>\n".ljust(68, b" ") + GFX942 + b"\n" + GFX1201,
+    "anything": lambda: b"\0\1" + GFX942 + GFX1201,
+    "beside bundles": lambda: around(GFX942, bundle(("hip-amdgcn-amd-amdhsa--gfx1201", GFX1201))),
+    "beside a section": lambda: program(packed(bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942)), 3)) + GFX1201,
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_code_objects_as_they_are(kind, tmp_path, capsys):
+    """Programs and libraries that carry code objects without a bundle."""
+    data = CONTAINERS[kind]()
+    assert sim.unbundle(data) == [("gfx942", GFX942), ("gfx1201", GFX1201)]
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    assert sim.verify(path) == []
+    for chip, text in (("gfx942", "v_add_u32"), ("gfx1201", "s_nop")):
+        assert list(sim.Device(chip).load(path).kernels) == ["k"]
+        assert cli.main([str(path), "--disasm", "--arch", chip]) == 0
+        assert text in capsys.readouterr().out
+
+
+def test_hostile_containers():
+    """Many starts with many headers each cost a bounded time; one that is cut off is none."""
+    start = time.perf_counter()
+    head = GFX942[:54] + struct.pack("<HHHHH", 56, 65535, 64, 65535, 0)
+    with pytest.raises(ValueError, match="cannot load a code object"):
+        sim.unbundle(b"\0" + head * 100000 + bytes(1 << 23))
+    assert time.perf_counter() - start < 20
+    with pytest.raises(ValueError, match="without an AMDGPU code object"):
+        sim.unbundle(around(GFX942)[:900])
+
+
 def test_several_for_one_chip():
     """A program of two translation units."""
     two = program(bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942)) + bytes(100) + BOTH)
@@ -114,7 +188,7 @@ def test_malformed():
                 sim.unbundle(data[:n])
             except ValueError as e:
                 assert str(e)
-    assert sim.unbundle(b"") == [("", b"")] and sim.unbundle(GFX942) == [("gfx942", GFX942)]
+    assert sim.unbundle(GFX942) == [("gfx942", GFX942)]
     with pytest.raises(ValueError, match="outside of the file"):
         sim.unbundle(BOTH[:-1])
 

@@ -235,7 +235,14 @@ def test_reader_that_stops(tmp_path):
     p.stderr.close()
 
 
-NONE = [(b"", "cannot load"), (b"hello", "cannot load"), (0x36, "for gfx1030, which is not simulated"), (190, "CUDA")]
+NONE = [
+    (b"", "cannot load a code object: this is an empty file"),
+    (b"hello", "cannot load a code object: this is text"),
+    (b"BC\xc0\xde....", "cannot load a code object: this is LLVM bitcode"),
+    (b"\0" * 99, "neither an ELF file nor an offload bundle"),
+    (0x36, "for gfx1030, which is not simulated"),
+    (190, "an ELF file for CUDA without an AMDGPU code object"),
+]
 
 
 @pytest.mark.parametrize("data, text", NONE)

@@ -128,8 +128,9 @@ def test_no_metadata_note(dev):
 def test_bad_files(dev):
     good = code_object(STORE_ID, (BUF,))
     cases = {
-        b"": "ELF",
-        b"hello": "ELF",
+        b"": "this is an empty file",
+        b"hello": "this is text",
+        b"\1\2": "neither an ELF file nor",
         good[:32]: "ELF",
         good[:200]: "outside|header",
         good[:-100]: "outside",

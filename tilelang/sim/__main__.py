@@ -399,9 +399,9 @@ def command(opt: argparse.Namespace) -> int:
     if opt.saved:
         opt.saved.complete(opt)
     how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
-    codes = code_objects(opt)
     if opt.verify:
-        return check_code(opt, codes)
+        return check_code(opt)
+    codes = code_objects(opt)
     dev = Device(opt.arch, checks=opt.check, threads=opt.threads, **how)
     with located(opt.file):
         modules = [dev.load(code) for code in codes]
@@ -429,20 +429,25 @@ def described(k: Kernel, code: bool) -> dict[str, Any]:
     return out
 
 
-def check_code(opt: argparse.Namespace, codes: list[bytes]) -> int:
-    """The static checks of all kernels, or of one."""
-    found = []
+def check_code(opt: argparse.Namespace) -> int:
+    """The static checks of all kernels, or of one, for all chips in the file, or for one."""
+    data = read(opt.file)
     with located(opt.file):
-        for code in codes:
-            found += verify(code)
-        if opt.kernel is not None:
-            dev = Device(opt.arch, checks="none")
-            pick({name: k for code in codes for name, k in dev.load(code).kernels.items()}, opt.kernel)
-            found = [f for f in found if f.kernel == opt.kernel]
+        codes = unbundle(data)
+        found = verify(data, arch=opt.arch)
+    chips = [opt.arch] if opt.arch else list(dict.fromkeys(c for t, _ in codes for c in chips_of(t)))
+    if opt.kernel is not None:
+        kernels: dict[str, Kernel] = {}
+        for chip in chips:
+            dev = Device(chip, checks="none")
+            kernels |= {n: k for t, c in codes if chip in chips_of(t) for n, k in dev.load(c).kernels.items()}
+        pick(kernels, opt.kernel)
+        found = [f for f in found if f.kernel == opt.kernel]
     if opt.json:
-        show_json({"chip": opt.arch, "findings": [dataclasses.asdict(f) for f in found]})
+        show_json({"chip": chips[0], "chips": chips, "findings": [dataclasses.asdict(f) for f in found]})
     else:
-        print("\n".join(str(f) for f in found) or "no findings")
+        none = f"no findings for {', '.join(chips)}" if len(chips) > 1 else "no findings"
+        print("\n".join(str(f) for f in found) or none)
     return 1 if any(f.severity == "error" for f in found) else 0
 
 

@@ -134,6 +134,8 @@ _P, _U32, _U64, _STR, _SIZE = C.c_void_p, C.c_uint32, C.c_uint64, C.c_char_p, C.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tlsim_checks_available": (_U32,),
     "tlsim_check_name": (_STR, _U32),
+    "tlsim_target_name": (_STR, _U32),
+    "tlsim_target_suits": (C.c_bool, _STR, _STR),
     "tlsim_arch_available": (C.c_bool, _STR),
     "tlsim_device_create": (_P, _STR, _U32, _U32, _STR, _SIZE),
     "tlsim_device_destroy": (None, _P),

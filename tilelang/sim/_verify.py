@@ -20,7 +20,8 @@ class Finding:
     cross-lane operation), "lds", "registers", "scratch" (the descriptor does not give what the code uses), "illegal"
     (an instruction that is not known). severity: "error", or "warning" for what is legal in some programs ("exec").
     ``pc`` and ``other_pc`` (the producer's) are bytes from the first instruction of ``kernel``; ``line`` is
-    "file:line" where the code object has line tables."""
+    "file:line" where the code object has line tables. ``arch`` is the chip; code for a generic target is looked at for
+    each chip that runs it."""
 
     kind: str
     severity: str
@@ -32,26 +33,31 @@ class Finding:
     other_pc: int | None = None
     other_text: str = ""
     other_line: str | None = None
+    arch: str = ""
 
     def __str__(self) -> str:
         at = "" if self.pc is None else f" at +0x{self.pc:x}"
         where = f" ({self.line})" if self.line else ""
         kind = self.kind if self.severity == "error" else f"{self.severity}: {self.kind}"
-        return f"{kind}: {self.kernel}{at}{where}: {self.message}"
+        chip = f" for {self.arch}" if self.arch else ""
+        return f"{kind}: {self.kernel}{chip}{at}{where}: {self.message}"
 
 
-def verify(source: str | os.PathLike[str] | bytes, *, lds_bytes: int | None = None) -> list[Finding]:
+def verify(
+    source: str | os.PathLike[str] | bytes, *, lds_bytes: int | None = None, arch: str | None = None
+) -> list[Finding]:
     """Checks every function of a code object (a path, or its bytes) and every kernel descriptor; runs nothing. Of a
-    file with several (see :func:`unbundle`) it checks those for the chips that are simulated.
+    file with several (see :func:`unbundle`) it checks those for the chips that are simulated, or for ``arch``.
 
-    ``lds_bytes`` is the LDS that launches
-    give (static and dynamic); LDS offsets are checked only when it is known. Raises ValueError when the file is no
-    code object of a chip known here."""
+    ``lds_bytes`` is the LDS that launches give (static and dynamic); LDS offsets are checked only when it is known.
+    Raises ValueError when the file is no code object of a chip known here, or has none for ``arch``."""
     codes = unbundle(source)
-    known = [code for target, code in codes if chips_of(target)]
-    if not known and len(codes) != 1:
-        raise ValueError(f"no code object for a simulated chip; there are: {', '.join(t for t, _ in codes) or 'none'}")
-    return [f for code in known or [codes[0][1]] for f in _verify(code, lds_bytes)]
+    known = [code for target, code in codes if (arch in chips_of(target) if arch else chips_of(target))]
+    if not known and (arch or len(codes) != 1):
+        there = ", ".join(dict.fromkeys(t or "unknown" for t, _ in codes))
+        raise ValueError(f"no code object for {arch or 'a simulated chip'}; there are: {there}")
+    found = [f for code in known or [codes[0][1]] for f in _verify(code, lds_bytes)]
+    return [f for f in found if f.arch == arch] if arch else found
 
 
 def _verify(data: bytes, lds_bytes: int | None) -> list[Finding]:
