@@ -125,6 +125,8 @@ HipDevice *sim_hip_device(int index); /* NULL: no such device */
 int sim_hip_current(void);
 void sim_hip_set_current(int device);
 /* Remembers an error for hipGetLastError and returns it. */
+hipError_t sim_hip_answer(hipError_t e);
+/* The same; instead of success the sticky error of the current device, if there is one. */
 hipError_t sim_hip_result(hipError_t e);
 hipError_t sim_hip_last(bool clear);
 /* The sticky error of the current device, hipSuccess if none; hipErrorNoDevice without one. */
@@ -202,7 +204,10 @@ hipError_t sim_hip_function(const void *host, void **function);
  * names, and are kept as this thread's last report. NULL: the launch was clean, the thread has none. */
 void sim_hip_tell(SimDevice *d, bool quiet);
 
+/* What every function answers with. ANSWER: of the few that say what the host knows of itself and of devices,
+ * and of launches, which do not wait for their kernel. */
 #define RETURN(e) return sim_hip_result(e)
+#define ANSWER(e) return sim_hip_answer(e)
 /* Every function of the table in hip_sim.def has this prototype there. */
 #define SIM_HIP(name, args)            TL_API hipError_t name args;
 #define SIM_HIP_AS(result, name, args) TL_API result name args;

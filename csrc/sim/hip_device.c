@@ -17,20 +17,20 @@ hipError_t
 hipGetDeviceCount(int *count)
 {
     if (!count)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *count = sim_hip_device_count();
-    RETURN(*count ? hipSuccess : hipErrorNoDevice);
+    ANSWER(*count ? hipSuccess : hipErrorNoDevice);
 }
 
 hipError_t
 hipGetDevice(int *device)
 {
     if (!device)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (!sim_hip_device_count())
-        RETURN(hipErrorNoDevice);
+        ANSWER(hipErrorNoDevice);
     *device = sim_hip_current();
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t
@@ -39,7 +39,7 @@ hipSetDevice(int device)
     hipError_t e;
     if (get(device, &e))
         sim_hip_set_current(device);
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -47,9 +47,9 @@ hipSetDeviceFlags(unsigned flags)
 {
     HipDevice *d = sim_hip_device(sim_hip_current());
     if (!d)
-        RETURN(hipErrorNoDevice);
+        ANSWER(hipErrorNoDevice);
     d->flags = flags;
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t
@@ -57,9 +57,9 @@ hipGetDeviceFlags(unsigned *flags)
 {
     HipDevice *d = sim_hip_device(sim_hip_current());
     if (!flags)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *flags = d ? d->flags : 0;
-    RETURN(d ? hipSuccess : hipErrorNoDevice);
+    ANSWER(d ? hipSuccess : hipErrorNoDevice);
 }
 
 hipError_t
@@ -68,7 +68,7 @@ hipSetValidDevices(int *devices, int n)
     hipError_t e = hipSuccess;
     for (int i = 0; i < n && e == hipSuccess && devices; i++)
         get(devices[i], &e);
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -76,10 +76,10 @@ hipDeviceGet(int *device, int ordinal)
 {
     hipError_t e;
     if (!device)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (get(ordinal, &e))
         *device = ordinal;
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -88,10 +88,10 @@ hipDeviceGetName(char *name, int n, int device)
     hipError_t e;
     HipDevice *d = get(device, &e);
     if (!name || n <= 0)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (d)
         snprintf(name, (size_t)n, "%s", d->sim->chip->name);
-    RETURN(e);
+    ANSWER(e);
 }
 
 static void
@@ -107,10 +107,10 @@ hipDeviceGetUuid(void *uuid, int device)
 {
     hipError_t e;
     if (!uuid)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (get(device, &e))
         uuid_of(device, uuid);
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -118,10 +118,10 @@ hipDeviceGetPCIBusId(char *id, int n, int device)
 {
     hipError_t e;
     if (!id || n < 13)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (get(device, &e))
         snprintf(id, (size_t)n, "0000:%02x:00.0", 0x10 + device);
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -129,11 +129,11 @@ hipDeviceGetByPCIBusId(int *device, const char *id)
 {
     unsigned domain, bus;
     if (!device || !id || sscanf(id, "%x:%x:", &domain, &bus) != 2)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (domain || bus < 0x10 || !sim_hip_device((int)bus - 0x10))
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *device = (int)bus - 0x10;
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t
@@ -142,10 +142,10 @@ hipDeviceTotalMem(size_t *bytes, int device)
     hipError_t e;
     HipDevice *d = get(device, &e);
     if (!bytes)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (d)
         *bytes = d->sim->chip->dram_gib << 30;
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -154,12 +154,12 @@ hipDeviceComputeCapability(int *major, int *minor, int device)
     hipError_t e;
     HipDevice *d = get(device, &e);
     if (!major || !minor)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (d) {
         *major = (int)d->sim->chip->major;
         *minor = (int)d->sim->chip->minor;
     }
-    RETURN(e);
+    ANSWER(e);
 }
 
 /* ---- attributes and properties ---- */
@@ -227,18 +227,18 @@ hipDeviceGetAttribute(int *value, int attribute, int device)
     hipError_t e;
     HipDevice *d = get(device, &e);
     if (!value)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (!d)
-        RETURN(e);
+        ANSWER(e);
     attributes(d, device, rows);
     for (uint32_t k = 0; k < NATTRS; k++) {
         if (rows[k].number == attribute) {
             *value = (int)rows[k].value;
-            RETURN(hipSuccess);
+            ANSWER(hipSuccess);
         }
     }
     *value = 0;
-    RETURN(attribute >= 0 && attribute < 95 ? hipSuccess : hipErrorInvalidValue);
+    ANSWER(attribute >= 0 && attribute < 95 ? hipSuccess : hipErrorInvalidValue);
 }
 
 static void
@@ -264,9 +264,9 @@ hipGetDevicePropertiesR0600(void *prop, int device)
     HipDevice *d = get(device, &e);
     uint8_t *p = prop;
     if (!prop)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (!d)
-        RETURN(e);
+        ANSWER(e);
     const SimChip *c = d->sim->chip;
     memset(p, 0, 1472);
     snprintf((char *)p, 256, "%s", c->name);
@@ -286,7 +286,7 @@ hipGetDevicePropertiesR0600(void *prop, int device)
     for (uint32_t k = 0; k < NATTRS; k++)
         if (rows[k].offset >= 0)
             put32(p, (uint32_t)rows[k].offset, rows[k].value);
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 /* The layout of HIP before version 6: 792 bytes. */
@@ -297,9 +297,9 @@ hipGetDevicePropertiesR0000(void *prop, int device)
     HipDevice *d = get(device, &e);
     uint8_t *p = prop;
     if (!prop)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     if (!d)
-        RETURN(e);
+        ANSWER(e);
     const SimChip *c = d->sim->chip;
     memset(p, 0, 792);
     snprintf((char *)p, 256, "%s", c->name);
@@ -330,7 +330,7 @@ hipGetDevicePropertiesR0000(void *prop, int device)
     put32(p, 392, c->major * 100 + c->minor * 10 + c->stepping);
     snprintf((char *)p + 396, 256, "%s", d->gcn_arch);
     put32(p, 656, 1);
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t
@@ -368,13 +368,13 @@ choose(int *device, const void *prop, uint32_t memory_at, uint32_t major_at, uin
 hipError_t
 hipChooseDeviceR0600(int *device, const void *prop)
 {
-    RETURN(choose(device, prop, 288, 360, 388));
+    ANSWER(choose(device, prop, 288, 360, 388));
 }
 
 hipError_t
 hipChooseDeviceR0000(int *device, const void *prop)
 {
-    RETURN(choose(device, prop, 256, 328, 336));
+    ANSWER(choose(device, prop, 256, 328, 336));
 }
 
 hipError_t
@@ -398,7 +398,7 @@ hipDeviceReset(void)
     HipDevice *d = sim_hip_device(sim_hip_current());
     if (d)
         d->sticky = hipSuccess;
-    RETURN(d ? hipSuccess : hipErrorNoDevice);
+    ANSWER(d ? hipSuccess : hipErrorNoDevice);
 }
 
 enum { LIMIT_STACK, LIMIT_PRINTF, LIMIT_HEAP };
@@ -492,7 +492,7 @@ hipDeviceGetStreamPriorityRange(int *least, int *greatest)
         *least = 1;
     if (greatest)
         *greatest = -1;
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 /* Every device can access every other one's memory once it is enabled; copies need no permission. */
@@ -501,12 +501,12 @@ hipDeviceCanAccessPeer(int *can, int device, int peer)
 {
     hipError_t e;
     if (!can)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *can = 0;
     if (!get(device, &e) || !get(peer, &e))
-        RETURN(e);
+        ANSWER(e);
     *can = device != peer;
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 static hipError_t
@@ -543,9 +543,9 @@ hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
     int can;
     hipError_t e = hipDeviceCanAccessPeer(&can, device, peer);
     if (!value || attribute < P2P_RANK || attribute > P2P_ARRAYS || device == peer)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *value = attribute == P2P_ACCESS || attribute == P2P_ATOMICS;
-    RETURN(e);
+    ANSWER(e);
 }
 
 /* ---- contexts ---- */
@@ -583,7 +583,11 @@ hipDevicePrimaryCtxRelease(int device)
 hipError_t
 hipDevicePrimaryCtxReset(int device)
 {
-    return hipDevicePrimaryCtxRelease(device);
+    hipError_t e;
+    HipDevice *d = get(device, &e);
+    if (d)
+        d->sticky = hipSuccess;
+    ANSWER(e);
 }
 
 hipError_t
@@ -602,7 +606,7 @@ hipDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
         *flags = d ? d->flags : 0;
     if (active)
         *active = d != NULL;
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -626,9 +630,9 @@ hipError_t
 hipCtxGetCurrent(void **ctx)
 {
     if (!ctx)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     *ctx = sim_hip_device(sim_hip_current());
-    RETURN(*ctx ? hipSuccess : hipErrorNoDevice);
+    ANSWER(*ctx ? hipSuccess : hipErrorNoDevice);
 }
 
 hipError_t
@@ -638,7 +642,7 @@ hipCtxSetCurrent(void *ctx)
     hipError_t e = ctx ? ctx_device(ctx, &device) : hipSuccess;
     if (e == hipSuccess && ctx)
         sim_hip_set_current(device);
-    RETURN(e);
+    ANSWER(e);
 }
 
 enum { CTX_STACK = 32 };
@@ -650,12 +654,12 @@ hipCtxPushCurrent(void *ctx)
     int device;
     hipError_t e = ctx_device(ctx, &device);
     if (e != hipSuccess)
-        RETURN(e);
+        ANSWER(e);
     if (ctx_depth == CTX_STACK)
-        RETURN(hipErrorOutOfMemory);
+        ANSWER(hipErrorOutOfMemory);
     ctx_stack[ctx_depth++] = sim_hip_current();
     sim_hip_set_current(device);
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t
@@ -664,9 +668,9 @@ hipCtxPopCurrent(void **ctx)
     if (ctx)
         *ctx = sim_hip_device(sim_hip_current());
     if (!ctx_depth)
-        RETURN(hipErrorInvalidContext);
+        ANSWER(hipErrorInvalidContext);
     sim_hip_set_current(ctx_stack[--ctx_depth]);
-    RETURN(hipSuccess);
+    ANSWER(hipSuccess);
 }
 
 hipError_t

@@ -218,14 +218,14 @@ launch(const void *function, SimDim3 grid, SimDim3 block, void **args, size_t ld
 hipError_t
 hipLaunchKernel(const void *function, SimDim3 grid, SimDim3 block, void **args, size_t lds, void *stream)
 {
-    RETURN(launch(function, grid, block, args, lds, stream, false));
+    ANSWER(launch(function, grid, block, args, lds, stream, false));
 }
 
 hipError_t
 hipLaunchCooperativeKernel(const void *function, SimDim3 grid, SimDim3 block, void **args, unsigned lds,
                            void *stream)
 {
-    RETURN(launch(function, grid, block, args, lds, stream, true));
+    ANSWER(launch(function, grid, block, args, lds, stream, true));
 }
 
 /* ---- attributes and variables ---- */

@@ -261,7 +261,7 @@ hipGraphLaunch(void *exec, void *stream)
     const Exec *x = exec;
     HipStream *capturing;
     if (!sim_hip_handle_valid(exec, HANDLE_EXEC))
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     hipError_t e = sim_hip_enter(stream, &capturing);
     if (e == hipSuccess && capturing) {
         Node n = {.kind = NODE_GRAPH};
@@ -269,11 +269,14 @@ hipGraphLaunch(void *exec, void *stream)
             n.child->is_child = true;
             e = sim_hip_capture(capturing, &n);
         }
-        RETURN(e);
+        ANSWER(e);
     }
     if (e == hipSuccess)
         e = sim_hip_check(NULL);
-    RETURN(e == hipSuccess ? run_graph(x->g, stream) : e);
+    if (e != hipSuccess)
+        ANSWER(e);
+    e = run_graph(x->g, stream);
+    ANSWER(sim_hip_check(NULL) == hipSuccess ? e : hipSuccess); /* later calls say what a kernel of it did */
 }
 
 hipError_t

@@ -234,7 +234,7 @@ hipError_t
 hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned lds, void *stream, void **params, void **extra)
 {
-    RETURN(sim_hip_launch(&(KernelParams){{bx, by, bz}, extra, function, {gx, gy, gz}, params, lds}, NULL,
+    ANSWER(sim_hip_launch(&(KernelParams){{bx, by, bz}, extra, function, {gx, gy, gz}, params, lds}, NULL,
                           false, stream));
 }
 
@@ -242,7 +242,7 @@ hipError_t
 hipModuleLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                  unsigned by, unsigned bz, unsigned lds, void *stream, void **params)
 {
-    RETURN(sim_hip_launch(&(KernelParams){{bx, by, bz}, NULL, function, {gx, gy, gz}, params, lds}, NULL,
+    ANSWER(sim_hip_launch(&(KernelParams){{bx, by, bz}, NULL, function, {gx, gy, gz}, params, lds}, NULL,
                           true, stream));
 }
 
@@ -266,7 +266,7 @@ launch_config(const void *config, const void *function, void **params, void **ex
 hipError_t
 hipDrvLaunchKernelEx(const void *config, void *function, void **params, void **extra)
 {
-    RETURN(launch_config(config, function, params, extra));
+    ANSWER(launch_config(config, function, params, extra));
 }
 
 /* hipLaunchConfig_t: the dynamic LDS is a size_t there. */
@@ -281,14 +281,14 @@ hipLaunchKernelExC(const void *config, const void *function, void **args)
         unsigned nattrs;
     } c;
     if (!config)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     memcpy(&c, config, sizeof c);
     if (c.lds > UINT32_MAX)
-        RETURN(hipErrorInvalidConfiguration);
+        ANSWER(hipErrorInvalidConfiguration);
     LaunchConfig d = {.lds = (unsigned)c.lds, .stream = c.stream, .attrs = c.attrs, .nattrs = c.nattrs};
     memcpy(d.grid, &c.grid, sizeof d.grid);
     memcpy(d.block, &c.block, sizeof d.block);
-    RETURN(launch_config(&d, function, args, NULL));
+    ANSWER(launch_config(&d, function, args, NULL));
 }
 
 /* The grid is given in threads; the last workgroups may be partial. The events are recorded around the
@@ -300,7 +300,7 @@ hipExtModuleLaunchKernel(void *function, unsigned tx, unsigned ty, unsigned tz, 
 {
     (void)flags;
     if (!bx || !by || !bz || lds > UINT32_MAX)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     uint32_t rest[3] = {tx % bx, ty % by, tz % bz};
     KernelParams p = {.function = function, .block = {bx, by, bz}, .params = params, .extra = extra};
     p.lds = (unsigned)lds;
@@ -308,9 +308,9 @@ hipExtModuleLaunchKernel(void *function, unsigned tx, unsigned ty, unsigned tz, 
     hipError_t e = start ? hipEventRecord(start, stream) : hipSuccess;
     if (e == hipSuccess)
         e = sim_hip_launch(&p, rest, false, stream);
-    if (e == hipSuccess && stop)
+    if (e == hipSuccess && stop && sim_hip_check(NULL) == hipSuccess)
         e = hipEventRecord(stop, stream);
-    RETURN(e);
+    ANSWER(e);
 }
 
 hipError_t
@@ -330,7 +330,7 @@ hipExtLaunchKernel(const void *function, SimDim3 grid, SimDim3 block, void **arg
     hipError_t e = start ? hipEventRecord(start, stream) : hipSuccess;
     if (e == hipSuccess)
         e = hipLaunchKernel(function, grid, block, args, lds, stream);
-    if (e == hipSuccess && stop)
+    if (e == hipSuccess && stop && sim_hip_check(NULL) == hipSuccess)
         e = hipEventRecord(stop, stream);
-    RETURN(e);
+    ANSWER(e);
 }

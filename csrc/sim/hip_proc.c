@@ -25,8 +25,8 @@ hipError_t
 hipInit(unsigned flags)
 {
     if (flags)
-        RETURN(hipErrorInvalidValue);
-    RETURN(sim_hip_device_count() ? hipSuccess : hipErrorNoDevice);
+        ANSWER(hipErrorInvalidValue);
+    ANSWER(sim_hip_device_count() ? hipSuccess : hipErrorNoDevice);
 }
 
 hipError_t
@@ -134,7 +134,7 @@ hipGetProcAddress(const char *name, void **pfn, int version, uint64_t flags, int
 {
     (void)flags;
     if (!name || !pfn)
-        RETURN(hipErrorInvalidValue);
+        ANSWER(hipErrorInvalidValue);
     /* Since HIP 6 the plain names mean the new layout. */
     if (version >= 600 && !strcmp(name, "hipGetDeviceProperties"))
         name = "hipGetDevicePropertiesR0600";
@@ -143,7 +143,7 @@ hipGetProcAddress(const char *name, void **pfn, int version, uint64_t flags, int
     *pfn = look_up(name);
     if (status)
         *status = *pfn ? 0 : 1; /* success, symbol not found */
-    RETURN(*pfn ? hipSuccess : hipErrorInvalidValue);
+    ANSWER(*pfn ? hipSuccess : hipErrorInvalidValue);
 }
 
 hipError_t

@@ -268,11 +268,17 @@ sim_hip_owner(const void *p, SimExtent *x)
 /* ---- errors ---- */
 
 hipError_t
-sim_hip_result(hipError_t e)
+sim_hip_answer(hipError_t e)
 {
     if (e != hipSuccess && e != hipErrorNotReady)
         last_error = e;
     return e;
+}
+
+hipError_t
+sim_hip_result(hipError_t e)
+{
+    return sim_hip_answer(e == hipSuccess ? sim_hip_check(NULL) : e);
 }
 
 hipError_t

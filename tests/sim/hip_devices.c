@@ -86,7 +86,7 @@ errors(hipFunction_t f, int *in, int *out)
     launch(f, in, out, 0, N / 64 + 1);
     IS(hipErrorIllegalAddress, hipStreamSynchronize(s));
     IS(hipErrorIllegalAddress, hipDeviceSynchronize());
-    OK(hipEventRecord(e, s));
+    IS(hipErrorIllegalAddress, hipEventRecord(e, s));
     IS(hipErrorIllegalAddress, hipEventSynchronize(e));
     IS(hipErrorIllegalAddress, hipMemcpy(host, out, 4, hipMemcpyDeviceToHost));
     IS(hipErrorIllegalAddress, hipGetLastError());

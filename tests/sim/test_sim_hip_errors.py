@@ -178,3 +178,107 @@ print(json.dumps([sorted(seen), len(bad)]))
 """
     out, _ = run(CASES + body, path)
     assert set(out[0]) <= {0, 98} and 0 in out[0] and out[1] == 0
+
+
+STICKY = """
+m, f = P(), P()
+code = open(sys.argv[1], "rb").read()
+def fault(launch=None):
+    keep = [C.create_string_buffer(struct.pack("<QQI4x", 8, 16, 1)), C.c_size_t(24)]
+    extra = (P * 5)(P(1), C.cast(keep[0], P), P(2), C.cast(C.byref(keep[1]), P), P(3))
+    return (launch or (lambda x: hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, None, None, x)))(extra)
+def made(create, *more):
+    x = P(); ok(create(C.byref(x), *more)); return x
+S = C.c_size_t
+ok(hip.hipModuleLoadData(C.byref(m), code)); ok(hip.hipModuleGetFunction(C.byref(f), m, b"k"))
+"""
+
+TELL = set(
+    """hipInit hipDriverGetVersion hipRuntimeGetVersion hipDrvGetErrorName hipDrvGetErrorString hipGetDeviceCount
+    hipGetDevice hipSetDevice hipSetDeviceFlags hipGetDeviceFlags hipSetValidDevices hipDeviceGet hipDeviceGetUuid
+    hipDeviceTotalMem hipDeviceComputeCapability hipDeviceGetAttribute hipGetDevicePropertiesR0600
+    hipGetDevicePropertiesR0000 hipGetDeviceProperties hipDeviceGetStreamPriorityRange hipDeviceCanAccessPeer
+    hipDevicePrimaryCtxGetState hipCtxGetCurrent hipCtxSetCurrent hipCtxGetDevice hipCtxGetFlags hipChooseDeviceR0600
+    hipChooseDeviceR0000 hipChooseDevice hipDeviceReset hipDevicePrimaryCtxReset hipKernelNameRef
+    hipKernelNameRefByPtr""".split()
+)
+"""Functions that answer success after a fault when their arguments are right: they do no work on the device."""
+
+
+@pytest.fixture(scope="module")
+def add(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sticky") / "add.hsaco"
+    path.write_bytes(code_object(ADD, (BUF, BUF, Arg(4))))
+    return path
+
+
+def test_every_function_after_a_fault(add):
+    """No function but those of TELL answers success, whatever it is called with; those do."""
+    rows = [row for part in range(4) for row in prototypes(part, 4)]
+    body = """
+import re
+buf = made(hip.hipMalloc, S(256))
+ok(fault()); r = {}
+for name, types in ROWS:
+    for mode in range(3):
+        here, there = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(os.open("/dev/null", os.O_WRONLY), 2); keep = []
+            def value(t):
+                if "*" not in t: return C.c_uint64(0) if re.search("size_t|64|long", t) else C.c_uint32(0)
+                if mode == 0: return P(0)
+                if mode == 2 and t.startswith("void *") and "**" not in t: return buf
+                keep.append(C.create_string_buffer(16384)); return C.cast(keep[-1], P)
+            e = getattr(hip, name)(*[value(t) for t in types])
+            os.write(there, b"%d" % e if isinstance(e, int) else b"-1"); os._exit(0)
+        os.close(there); r.setdefault(name, []).append(int(os.read(here, 99) or b"-2")); os.close(here)
+        os.waitpid(pid, 0)
+print(json.dumps(r))
+"""
+    out, _ = run(STICKY + f"import os\nROWS = {rows!r}\n" + body, add)
+    assert {name for name, e in out.items() if 0 in e} == TELL and not any(-2 in e for e in out.values())
+    assert sum(e == [700] * 3 for e in out.values()) >= 25
+
+
+def test_what_frees_after_a_fault(add):
+    """Memory, streams, events, graphs and modules are given back, and the error is told each time."""
+    body = """
+dev, host, pool = made(hip.hipMalloc, S(64)), made(hip.hipHostMalloc, S(64), 0), made(hip.hipMallocAsync, S(64), None)
+reg = C.create_string_buffer(64); ok(hip.hipHostRegister(reg, S(64), 0))
+stream, event, graph = made(hip.hipStreamCreate), made(hip.hipEventCreate), made(hip.hipGraphCreate, 0)
+exe = made(hip.hipGraphInstantiate, graph, None, None, S(0))
+calls = lambda: [hip.hipFree(dev), hip.hipHostFree(host), hip.hipFreeAsync(pool, None), hip.hipHostUnregister(reg),
+                 hip.hipStreamDestroy(stream), hip.hipEventDestroy(event), hip.hipGraphExecDestroy(exe),
+                 hip.hipGraphDestroy(graph), hip.hipModuleUnload(m)]
+r = {"launch": fault(), "first": calls()}
+r["last"] = [hip.hipGetLastError(), hip.hipGetLastError(), hip.hipPeekAtLastError()]
+r["reset"] = [hip.hipDeviceReset(), hip.hipGetLastError(), hip.hipGetLastError(), hip.hipDeviceSynchronize()]
+r["again"] = calls()
+print(json.dumps(r))
+"""
+    out, _ = run(STICKY + body, add)
+    assert out["launch"] == 0 and out["first"] == [700] * 9 and out["last"] == [700] * 3
+    assert out["reset"][0] == 0 and out["reset"][2:] == [0, 0]
+    assert 0 not in out["again"] and 700 not in out["again"]
+
+
+def test_launches_that_fault_do_not_wait(add):
+    """A launch with events around it and one of a graph succeed, too; what comes after tells."""
+    body = """
+a, b = made(hip.hipEventCreate), made(hip.hipEventCreate)
+ext = lambda x: hip.hipExtModuleLaunchKernel(f, 64, 1, 1, 64, 1, 1, S(0), None, None, x, a, b, 0)
+r = {"ext": [fault(ext), hip.hipEventSynchronize(b), fault(ext), hip.hipDevicePrimaryCtxReset(0), fault(ext)]}
+ok(hip.hipDeviceReset())
+s, g, x = made(hip.hipStreamCreate), P(), P()
+ok(hip.hipStreamBeginCapture(s, 0))
+for _ in range(2): ok(fault(lambda x: hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, s, None, x)))
+ok(hip.hipStreamEndCapture(s, C.byref(g))); ok(hip.hipGraphInstantiate(C.byref(x), g, None, None, S(0)))
+r["graph"] = [hip.hipGraphLaunch(x, s), hip.hipStreamSynchronize(s), hip.hipGraphLaunch(x, s)]
+r["other device"] = [hip.hipSetDevice(1), hip.hipDeviceSynchronize(), hip.hipFree(made(hip.hipMalloc, S(4))),
+                     hip.hipSetDevice(0), hip.hipDeviceSynchronize()]
+print(json.dumps(r))
+"""
+    out, _ = run(STICKY + body, add, TILELANG_SIM_DEVICES="gfx942,gfx942")
+    assert out["ext"] == [0, 700, 700, 0, 0] and out["graph"] == [0, 700, 700]
+    assert out["other device"] == [0, 0, 0, 0, 700]
