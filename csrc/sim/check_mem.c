@@ -169,23 +169,12 @@ try_open(SimWave *w)
 
 /* ---- ordering within the workgroup: flags in global memory, of its scope or a wider one ---- */
 
-/* One address is another one for each workgroup here. */
-static uint64_t
-group_key(const SimWave *w, uint64_t addr)
-{
-    return addr + ((uint64_t)(w->race.workgroup + 1) << 47);
-}
-
 /* Nothing need be written back: the waves share their cache, or write through it. */
 static void
 release_group(SimWave *w, const VmLanes *v, uint64_t lanes)
 {
-    uint64_t key[LANES];
-    if (lacks_release(w) == SIM_NO_WAIT)
-        return;
-    for (uint64_t m = lanes; m; m &= m - 1)
-        key[__builtin_ctzll(m)] = group_key(w, v->va[__builtin_ctzll(m)]);
-    sim_race_release_lanes(w->g->info->race, &w->race, key, lanes);
+    if (lacks_release(w) != SIM_NO_WAIT)
+        sim_race_release_group(w->g->info->race, &w->race, v->va, lanes);
 }
 
 /* What loads and atomics that are complete have seen; invalidated: the wave's cache was emptied, which is
@@ -208,7 +197,7 @@ acquire_group(SimWave *w, bool invalidated)
         }
         q->group = true;
         for (uint32_t i = 0; i < q->n; i++)
-            sim_race_acquire(w->g->info->race, &w->race, group_key(w, q->addr[i]));
+            sim_race_acquire_group(w->g->info->race, &w->race, q->addr[i]);
     }
 }
 

@@ -560,7 +560,11 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
     for (uint32_t i = 0; i < g->nwaves; i++)
         if (g->waves[i].stop != ST_END)
             return SIM_RUN_YIELD;
-    return g->late && !sim_late_drain(g) ? SIM_RUN_FAULT : SIM_RUN_DONE;
+    if (g->late && !sim_late_drain(g))
+        return SIM_RUN_FAULT;
+    if (g->info->race)
+        sim_race_group_end(g->info->race, (uint32_t)g->linear);
+    return SIM_RUN_DONE;
 }
 
 /* ---- faults

@@ -252,6 +252,10 @@ void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
 /* An atomic or coherent load at addr has completed and caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* The same through an address that only waves of its workgroup look at, until the workgroup ends. */
+void sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
+void sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr);
+void sim_race_group_end(SimRace *r, uint32_t workgroup);
 /* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
  * accesses are all complete and visible; then, by a coherent load of it, the store that it saw (0:
  * none), which an acquire names. An atomic that replaces that store hands its release on. */

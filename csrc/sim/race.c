@@ -34,8 +34,9 @@ sim_race_new(uint32_t waves)
     uint32_t n = 0;
     while (n < TL_COUNT(lock) && !pthread_mutex_init(lock[n], NULL))
         n++;
-    if (r->pages && r->pc_slot && n == TL_COUNT(lock))
+    if (sim_syncs_new_(r) && r->pages && r->pc_slot && n == TL_COUNT(lock))
         return r;
+    sim_syncs_free_(r);
     while (n)
         pthread_mutex_destroy(lock[--n]);
     free(r->pages);

@@ -153,7 +153,7 @@ typedef struct Release { /* what a release hands on */
     uint32_t refs, next; /* next: of the free ones */
 } Release;
 
-enum { BUCKETS = 1 << 12, PAGE_BUCKETS = 1 << 16, REGION_BUCKETS = 1 << 12 };
+enum { PAGE_BUCKETS = 1 << 16, REGION_BUCKETS = 1 << 12 };
 
 struct SimRace {
     uint32_t waves;       /* of a workgroup; 0: not known */
@@ -164,7 +164,8 @@ struct SimRace {
     uint32_t *pc_slot;                               /* by number */
     uint32_t npcs;
     uint32_t nepochs;
-    Region *syncs[BUCKETS]; /* addresses that releases went through: race_sync.c */
+    Region **syncs;               /* addresses that releases went through: race_sync.c */
+    struct SimRaceGroup **groups; /* the same within workgroups that run */
     Release *object;
     uint32_t nobjects, object_cap, free_object;
     struct SimRaceFail *fails;
@@ -441,6 +442,7 @@ bool sim_known_raise_(SimKnown *k, KnownEntry x); /* false, all of these: out of
 bool sim_known_merge_(SimKnown *to, const SimKnown *from);
 bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch);
 bool sim_wave_known_(SimRaceWave *w); /* there is room for it */
+bool sim_syncs_new_(SimRace *r);      /* false: out of memory, to be freed all the same */
 void sim_syncs_free_(SimRace *r);
 /* An atomic puts its record at addr over a store that may be atomic: the release of that store is handed on.
  */

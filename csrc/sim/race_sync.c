@@ -5,8 +5,9 @@
  * array are releases too when their wave has nothing under way. That of a wave that has acquired nothing is a
  * number and no more. Which address has which is kept in lists as
  * those of race_sparse.c: `pair` of an entry is the object's number, its bytes are the lowest one of the
- * address alone. Why the last store or atomic of a workgroup at an address was no release is kept for reports
- * only, in a table of fixed size: new ones may put old ones out. All of it is guarded by the lock of SimRace.
+ * address alone. What is released within a workgroup is kept apart, until the workgroup ends. Why the last
+ * store or atomic of a workgroup at an address was no release is kept for reports only, in a table of fixed
+ * size: new ones may put old ones out. All of it is guarded by the lock of SimRace.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -15,7 +16,18 @@
 
 #include "sim/race_int.h"
 
-enum { FAILS = 1 << 15 };
+enum { FAILS = 1 << 15, SYNC_BUCKETS = 1 << 12, GROUP_BUCKETS = 1 << 4 };
+
+struct SimRaceGroup { /* addresses that a workgroup's waves release to each other through */
+    struct SimRaceGroup *next;
+    uint32_t workgroup;
+    Region *at[GROUP_BUCKETS];
+};
+
+typedef struct Syncs { /* a hash of regions */
+    Region **at;
+    uint32_t buckets; /* a power of two; 0: there is nothing */
+} Syncs;
 
 struct SimRaceFail {
     uint64_t addr;
@@ -113,11 +125,37 @@ sim_object_use_(SimRace *r, uint32_t id, int32_t by)
 
 /* ---- which address has which ---- */
 
+static Syncs
+syncs_of_all(SimRace *r)
+{
+    return (Syncs){r->syncs, SYNC_BUCKETS};
+}
+
+static struct SimRaceGroup **
+group_slot(SimRace *r, uint32_t workgroup)
+{
+    struct SimRaceGroup **at = &r->groups[workgroup % SYNC_BUCKETS];
+    while (*at && (*at)->workgroup != workgroup)
+        at = &(*at)->next;
+    return at;
+}
+
+static Syncs
+syncs_of_group(SimRace *r, uint32_t workgroup, bool make)
+{
+    struct SimRaceGroup **g = group_slot(r, workgroup);
+    if (!*g && make && (*g = calloc(1, sizeof **g)))
+        (*g)->workgroup = workgroup;
+    return *g ? (Syncs){(*g)->at, GROUP_BUCKETS} : (Syncs){0};
+}
+
 static Region *
-sync_region(SimRace *r, uint64_t addr, bool make)
+sync_region(Syncs s, uint64_t addr, bool make)
 {
     uint64_t key = addr >> REGION_BITS;
-    Region **g = &r->syncs[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (BUCKETS - 1)];
+    if (!s.buckets)
+        return NULL;
+    Region **g = &s.at[(key * UINT64_C(0x9e3779b97f4a7c15)) >> 40 & (s.buckets - 1)];
     while (*g && (*g)->key != key)
         g = &(*g)->next;
     if (!*g && make && (*g = calloc(1, sizeof **g))) {
@@ -140,9 +178,9 @@ dword_of(uint64_t addr)
 }
 
 static Entry *
-sync_find(SimRace *r, uint64_t addr)
+sync_find(Syncs s, uint64_t addr)
 {
-    Region *g = sync_region(r, addr, false);
+    Region *g = sync_region(s, addr, false);
     uint32_t at = at_of(addr);
     List *l = g ? list_of(g, at) : NULL;
     for (uint32_t i = l ? sim_list_at_(l, at) : 0; l && i < l->n && l->e[i].at == at; i++)
@@ -152,17 +190,17 @@ sync_find(SimRace *r, uint64_t addr)
 }
 
 static uint32_t
-sync_at(SimRace *r, uint64_t addr)
+sync_at(Syncs s, uint64_t addr)
 {
-    const Entry *e = sync_find(r, addr);
-    const Region *g = e ? NULL : sync_region(r, addr, false);
+    const Entry *e = sync_find(s, addr);
+    const Region *g = e ? NULL : sync_region(s, addr, false);
     return e ? e->pair : g ? sim_combs_get_(g, addr) : 0;
 }
 
 static bool
-sync_set(SimRace *r, uint64_t addr, uint32_t id)
+sync_set(SimRace *r, Syncs s, uint64_t addr, uint32_t id)
 {
-    Region *g = sync_region(r, addr, true);
+    Region *g = sync_region(s, addr, true);
     uint32_t at = at_of(addr), bit = dword_of(addr);
     if (!g)
         return false;
@@ -196,14 +234,73 @@ sync_set(SimRace *r, uint64_t addr, uint32_t id)
     return true;
 }
 
+static void
+drop_list(SimRace *r, const List *l)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        object_drop(r, l->e[i].pair);
+}
+
+/* Lets go of a region's objects too. */
+static void
+region_drop(SimRace *r, Region *g)
+{
+    drop_list(r, &g->one);
+    for (uint32_t k = 0; g->sub && k < REGION_LISTS; k++)
+        drop_list(r, &g->sub[k]);
+    for (uint32_t k = 0; k < g->kinds; k++)
+        for (uint32_t i = 0; i < g->combs[k].n; i++)
+            object_drop(r, g->combs[k].c[i].pair);
+    sim_region_free_(g);
+}
+
+static void
+syncs_drop(SimRace *r, Syncs s)
+{
+    for (uint32_t i = 0; i < s.buckets; i++)
+        for (Region *g = s.at[i], *next; g; g = next) {
+            next = g->next;
+            region_drop(r, g);
+        }
+}
+
+static void
+group_drop(SimRace *r, struct SimRaceGroup **slot)
+{
+    struct SimRaceGroup *g = *slot;
+    *slot = g->next;
+    syncs_drop(r, (Syncs){g->at, GROUP_BUCKETS});
+    free(g);
+}
+
+void
+sim_race_group_end(SimRace *r, uint32_t workgroup)
+{
+    pthread_mutex_lock(&r->lock);
+    struct SimRaceGroup **slot = group_slot(r, workgroup);
+    if (*slot)
+        group_drop(r, slot);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool
+sim_syncs_new_(SimRace *r)
+{
+    r->syncs = calloc(SYNC_BUCKETS, sizeof *r->syncs);
+    r->groups = calloc(SYNC_BUCKETS, sizeof *r->groups);
+    return r->syncs && r->groups;
+}
+
 void
 sim_syncs_free_(SimRace *r)
 {
-    for (uint32_t i = 0; i < BUCKETS; i++)
-        for (Region *g = r->syncs[i], *next; g; g = next) {
-            next = g->next;
-            sim_region_free_(g);
-        }
+    for (uint32_t i = 0; r->groups && i < SYNC_BUCKETS; i++)
+        while (r->groups[i])
+            group_drop(r, &r->groups[i]);
+    if (r->syncs)
+        syncs_drop(r, syncs_of_all(r));
+    free(r->groups);
+    free(r->syncs);
     for (uint32_t i = 1; i < r->nobjects; i++)
         free(r->object[i].known.e);
     free(r->object);
@@ -229,6 +326,7 @@ forget(SimRace *r, Memo *m)
 
 typedef struct Handed { /* who acquires knows `more` from now on */
     SimRace *r;
+    Syncs to;
     SimKnown more;
     uint32_t simple; /* the same as a simple object; 0: is none */
     bool oom;
@@ -267,29 +365,29 @@ static bool
 hand_on(Handed *h, uint64_t addr)
 {
     SimRace *r = h->r;
-    const Entry *e = sync_find(r, addr);
-    uint32_t old = e ? e->pair : sync_at(r, addr);
+    const Entry *e = sync_find(h->to, addr);
+    uint32_t old = e ? e->pair : sync_at(h->to, addr);
     if (e && !(old & SIMPLE) && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
         return sim_known_merge_(&r->object[old].known, &h->more);
     uint32_t id = joined(h, old);
-    return id && (id == old || sync_set(r, addr, id)) && !h->oom;
+    return id && (id == old || sync_set(r, h->to, addr, id)) && !h->oom;
 }
 
-void
-sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
+/* The lock is held; s.buckets 0: out of memory. */
+static void
+release(SimRace *r, SimRaceWave *w, Syncs s, const uint64_t *addr, uint64_t lanes)
 {
     Span span[64];
-    Handed h = {.r = r};
-    pthread_mutex_lock(&r->lock);
+    Handed h = {.r = r, .to = s};
     w->released = ++w->releases;
     h.simple = simple_of(r, w);
-    bool ok = sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}) &&
+    bool ok = s.buckets && sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}) &&
               sim_known_raise_(&h.more, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}) &&
               (!w->known || sim_known_merge_(&h.more, w->known));
     uint32_t n = sim_race_spans_(addr, lanes, 1, span);
     for (uint32_t i = 0, one_by_one = 0, comb; i < n && ok; i += comb) {
         comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
-        Region *g = comb ? sync_region(r, span[i].lo, true) : NULL;
+        Region *g = comb ? sync_region(s, span[i].lo, true) : NULL;
         if (g && span[i].hi - span[i].lo == 1 && sim_comb_enter_(r, g, span + i, comb, joined, &h))
             continue;
         one_by_one = TL_MAX(one_by_one, i + comb);
@@ -301,6 +399,21 @@ sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_
     free(h.more.e);
     if (!ok || h.oom)
         atomic_store(&r->oom, true);
+}
+
+void
+sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
+{
+    pthread_mutex_lock(&r->lock);
+    release(r, w, syncs_of_all(r), addr, lanes);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
+{
+    pthread_mutex_lock(&r->lock);
+    release(r, w, syncs_of_group(r, w->workgroup, true), addr, lanes);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -310,22 +423,36 @@ sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
     sim_race_release_lanes(r, w, &addr, 1);
 }
 
+static void
+acquire(SimRace *r, SimRaceWave *w, Syncs s, uint64_t addr)
+{
+    KnownEntry room[2];
+    uint32_t id = sync_at(s, addr);
+    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
+    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k)))
+        atomic_store(&r->oom, true);
+}
+
 void
 sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
     pthread_mutex_lock(&r->lock);
-    KnownEntry room[2];
-    uint32_t id = sync_at(r, addr);
-    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
-    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k)))
-        atomic_store(&r->oom, true);
+    acquire(r, w, syncs_of_all(r), addr);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    pthread_mutex_lock(&r->lock);
+    acquire(r, w, syncs_of_group(r, w->workgroup, false), addr);
     pthread_mutex_unlock(&r->lock);
 }
 
 void
 sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch)
 {
-    Handed h = {.r = r};
+    Handed h = {.r = r, .to = syncs_of_all(r)};
     pthread_mutex_lock(&r->lock);
     if (!sim_epoch_merge_(r, &h.more, epoch) || !hand_on(&h, addr))
         atomic_store(&r->oom, true);
@@ -360,7 +487,7 @@ sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
 {
     pthread_mutex_lock(&r->lock);
     KnownEntry room[2];
-    uint32_t id = sync_at(r, addr);
+    uint32_t id = sync_at(syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     uint32_t i = known_at(&k, workgroup, 0);
     bool any = i < k.n && k.e[i].group == workgroup;

@@ -64,6 +64,9 @@ def lib(build):
     for f in ("sim_race_release", "sim_race_acquire"):
         getattr(lib, f).argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
     lib.sim_race_release_lanes.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
+    lib.sim_race_release_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
+    lib.sim_race_acquire_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
+    lib.sim_race_group_end.argtypes = [C.c_void_p, C.c_uint32]
     lib.sim_race_no_release.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64, C.c_uint32, C.c_uint32]
     lib.sim_race_barrier.argtypes = [C.POINTER(C.POINTER(Wave)), C.c_uint32]
     lib.sim_race_signal.argtypes = [C.POINTER(Wave), C.c_bool]
@@ -108,6 +111,13 @@ class Program:
 
     def acquire(self, who, addr) -> None:
         self.lib.sim_race_acquire(self.race, C.byref(self.wave(*who)), addr)
+
+    def release_group(self, who, addrs) -> None:
+        arr = (C.c_uint64 * 64)(*addrs)
+        self.lib.sim_race_release_group(self.race, C.byref(self.wave(*who)), arr, (1 << len(addrs)) - 1)
+
+    def acquire_group(self, who, addr) -> None:
+        self.lib.sim_race_acquire_group(self.race, C.byref(self.wave(*who)), addr)
 
     def barrier(self, group, n) -> None:
         ws = [self.wave(group, i) for i in range(n)]
@@ -270,6 +280,36 @@ def test_chain(p):
 
 
 PAGE = [[A + 1024 * k + 16 * i for i in range(64)] for k in range(4)]
+
+
+def test_releases_within_a_workgroup(p):
+    """Seen by its waves alone, through that address alone; workgroup numbers 2^17 apart are two; nothing of it is kept
+    when the workgroup has ended."""
+    groups = (3, 3 + 2**17)
+    for group in groups:
+        assert not p.access((group, 0), WRITE, A + 4 * (group > 3))
+        p.release_group((group, 0), [A + 4096 + 8 * i for i in range(64)])
+        p.acquire_group((group, 1), A + 4096 + 8 * 63)
+        assert not p.access((group, 1), READ, A + 4 * (group > 3))
+        p.acquire_group((group, 2), A + 4100)
+        assert p.access((group, 2), READ, A + 4 * (group > 3))
+    for other in ((3 + 2**17, 3), (4, 0)):
+        p.acquire_group(other, A + 4096)
+        p.acquire(other, A + 4096)
+        assert p.access(other, READ, A) and p.hit.workgroup == 3
+    before = heap()
+    for group in range(100, 500):
+        p.acquire_group((group, 1), A)
+        for i in range(200):
+            p.release_group((group, 0), [A + 4 * i])
+        p.acquire_group((group, 1), A)
+        p.lib.sim_race_group_end(p.race, group)
+        p.lib.sim_race_wave_end(C.byref(p.wave(group, 1)))
+    assert heap() - before < 1 << 17  # of 80,000 releases
+    for group in groups:
+        p.lib.sim_race_group_end(p.race, group)
+    p.acquire_group((3, 2), A + 4096)
+    assert p.access((3, 2), READ, A)
 
 
 @pytest.mark.parametrize("page", ["sparse", "dense", "either", "apart"])
