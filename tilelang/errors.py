@@ -93,9 +93,11 @@ class SimulatorFault(DeviceError):
 
     ``reports`` is a list of objects, one a fault, with attributes ``check``, ``message``, ``kernel``, ``workgroup``,
     ``wave``, ``lanes``, ``pc``, ``text``, ``address``, ``other_pc``, ``line``. ``code`` and ``name`` are the HIP error.
-    ``trace`` is the record of a traced launch, ``more`` a note where faults may have been left out.
+    Of a launch from :mod:`tilelang.sim`, ``stats`` are its statistics until it ended or was given up, ``trace`` is the
+    record of a traced one, and ``more`` is a note where faults may have been left out.
     """
 
+    stats: dict[str, Any] | None = None
     trace: Any = None
     more: str = ""
 

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +31,31 @@ from tilelang.sim._saved import Saved
 from tilelang.sim._values import DTYPES, BadArgument, bits_of, fill, from_bf16, padded, parse_arg
 
 Output = tuple[DeviceMemory, str, tuple[int, ...]]
+
+
+@dataclasses.dataclass
+class Inputs:
+    """Memory that the kernel may not store to, by what it is called."""
+
+    dev: Device
+    memory: list[tuple[str, DeviceMemory, bytes]] = dataclasses.field(default_factory=list)
+
+    def add(self, what: str, mem: DeviceMemory) -> None:
+        """A store is a fault of the check bounds; without that check the bytes are compared afterwards."""
+        bounds = "bounds" in self.dev.checks
+        self.memory.append((what, mem, b"" if bounds else mem.numpy().tobytes()))
+        if bounds:
+            mem.protect()
+
+    def warnings(self, fault: SimulatorFault | None) -> list[str]:
+        """One for each that was stored to."""
+        inside = [r.buffer or "" for r in fault.reports] if fault else []
+        return [
+            f"the kernel stores to {what}, which is only an input; inout:... shows what it stores"
+            for what, mem, old in self.memory
+            if any(re.match(rf"at offset \d+ of the read-only hipMalloc '{re.escape(what)}'", b) for b in inside)
+            or (old and mem.numpy().tobytes() != old)
+        ]
 
 
 def dims(text: str) -> tuple[int, ...]:
@@ -217,7 +242,7 @@ def located(file: str) -> Iterator[None]:
         raise BadArgument(f"{file}: {e}") from None
 
 
-def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tuple[list[Any], list[Output]]:
+def plain_arguments(opt: argparse.Namespace, inputs: Inputs, kernel: Kernel) -> tuple[list[Any], list[Output]]:
     """What --arg says, in order: values for the launch, and what is to be shown afterwards."""
     args: list[Any] = []
     outs: list[Output] = []
@@ -229,13 +254,15 @@ def plain_arguments(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> tup
             args.append(padded(shape, a, text) if role == "value" else None if role == "null" else shape)
             continue
         what = f"argument {a.name or f'+{a.offset}'}" if a else f"argument {len(args)}"
-        mem = dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize, name=what)
+        mem = inputs.dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize, name=what)
         data = fill(kind, shape, name)
         if data is not None:
             mem.write(data)
         args.append(mem)
         if role != "in":
             outs.append((mem, name, shape))
+        else:
+            inputs.add(what, mem)
     return args, outs
 
 
@@ -267,59 +294,113 @@ def check_trace(opt: argparse.Namespace, kernel: Kernel) -> None:
 
 
 def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
+    """Launches the kernel and shows what was asked for, after a fault, too."""
     args: Any
+    inputs = Inputs(dev)
     if opt.saved:
-        args, outs = opt.saved.arguments(opt.arg, dev)
+        args, outs = opt.saved.arguments(opt.arg, inputs)
     else:
-        args, outs = plain_arguments(opt, dev, kernel)
+        args, outs = plain_arguments(opt, inputs, kernel)
     paths = save_paths(opt.save, outs) if opt.save else []
     check_trace(opt, kernel)
     start = time.perf_counter()
+    fault: SimulatorFault | None = None
     try:
         with progress(dev):
             stats = kernel.launch(opt.grid, opt.block, args, opt.lds, trace=opt.trace)
     except SimulatorFault as e:
-        if opt.json:
-            show_json({"chip": opt.arch, "kernel": kernel.name, "reports": [vars(r) for r in e.reports]})
-        elif opt.trace:
-            show_trace(kernel, getattr(e, "trace", None))
-        more = getattr(e, "more", "")
-        print("\n".join([str(r) for r in e.reports] + ([more] if more else [])), file=sys.stderr)
-        return 1
+        fault, stats = e, (e.stats or {}) | {"trace": e.trace}
     seconds = time.perf_counter() - start
     if stats.get("mfma_assumed"):
         names = ", ".join(stats["mfma_assumed"])
         print(f"note: how {opt.arch} sums in {names} is not known from hardware: assumed", file=sys.stderr)
-    if opt.stats and not opt.json:
+    trace: Trace | None = stats.pop("trace", None)
+    if not opt.json:
+        show_run(opt, kernel, stats, seconds, trace)
+    saved = save(outs, paths)
+    warnings = inputs.warnings(fault)
+    if opt.json:
+        what = {"chip": opt.arch, "kernel": kernel.name, "reports": [vars(r) for r in fault.reports] if fault else []}
+        what |= {"warnings": warnings} | ({"more": fault.more} if fault and fault.more else {})
+        what |= {"seconds": seconds, "saved": saved, "stats": stats | {"by_line": by_line(kernel, stats)}}
+        show_json(what | ({"trace": described_trace(kernel, trace)} if opt.trace else {}))
+    elif paths:
+        print("\n".join(f"saved {row['dtype']}{list(row['shape'])} to {row['file']}" for row in saved))
+    elif not fault:
+        for mem, name, shape in outs:
+            a = mem.numpy(DTYPES[name], shape)
+            print(from_bf16(a) if name == "bf16" else a)
+    sys.stdout.flush()
+    for line in [*map(str, fault.reports), fault.more] if fault else ():
+        print(line, end="\n" * bool(line), file=sys.stderr)
+    for line in warnings:
+        print(f"warning: {line}", file=sys.stderr)
+    return 1 if fault else 0
+
+
+def show_run(
+    opt: argparse.Namespace, kernel: Kernel, stats: dict[str, Any], seconds: float, trace: Trace | None
+) -> None:
+    if opt.stats:
         show_stats(stats, seconds)
         show_lines(kernel, stats)
-    if opt.trace and not opt.json:
-        show_trace(kernel, stats["trace"])
-    if opt.disasm and not opt.json:
+    if opt.trace:
+        show_trace(kernel, trace)
+    if opt.disasm:
         show_disassembly(kernel, stats["by_pc"])
+
+
+def save(outs: list[Output], paths: list[str]) -> list[dict[str, Any]]:
+    """Writes the outputs (bf16 and 8-bit floats as their bits); what was written where."""
     saved = []
-    for i, (mem, name, shape) in enumerate(outs):
-        a = mem.numpy(DTYPES[name], shape)
-        if paths:
-            bits = bits_of(name)
-            np.save(paths[i], a.view(bits) if bits else a)
-            saved.append({"dtype": name, "shape": shape, "file": paths[i]})
-        if opt.json:
-            continue
-        print(f"saved {name}{list(shape)} to {paths[i]}" if paths else from_bf16(a) if name == "bf16" else a)
-    if opt.json:
-        stats.pop("trace", None)
-        what = {"chip": opt.arch, "kernel": kernel.name, "reports": [], "seconds": seconds, "saved": saved}
-        show_json(what | {"stats": stats | {"by_line": by_line(kernel, stats)}})
-    return 0
+    for path, (mem, name, shape) in zip(paths, outs):
+        a, bits = mem.numpy(DTYPES[name], shape), bits_of(name)
+        try:
+            with open(path, "wb") as f:
+                np.save(f, a.view(bits) if bits else a)
+        except OSError as e:
+            raise BadArgument(f"--save: {path} cannot be written: {e.strerror or e}") from None
+        saved.append({"dtype": name, "shape": shape, "file": path})
+    return saved
+
+
+def described_trace(k: Kernel, trace: Trace | None) -> list[dict[str, Any]]:
+    """The recorded waves for --json: registers are numbers, one a lane for vector registers."""
+    texts = {pc: text for pc, text, _ in k.disassembly()}
+    waves = []
+    for w in trace.waves if trace else ():
+        rows = []
+        for i, row in enumerate(w.rows):
+            pc = int(row["pc"])
+            registers = {n: v if isinstance(v, int) else v.tolist() for n, v in w.registers(i).items()}
+            accesses = [{"lanes": lanes.tolist(), "addresses": at.tolist()} for lanes, at in w.addresses(i)]
+            rows.append(
+                {"pc": pc, "text": texts.get(pc), "exec_count": int(row["exec_count"]), "registers": registers}
+                | {"accesses": accesses, "conflict_cycles": int(row["conflict_cycles"])}
+            )
+        waves.append({"workgroup": w.workgroup, "wave": w.wave, "cut": w.cut, "instructions": rows})
+    return waves
 
 
 def show_json(what: dict[str, Any]) -> None:
     print(json.dumps(what))
 
 
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        refuse(f"{message} (--help tells of the options)", argparse.Namespace(json=self.json))
+        raise SystemExit(2)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does; an error is told as --json wants it where that is among the arguments."""
+        self.json = "--json" in (sys.argv[1:] if args is None else args)
+        return super().parse_args(args, namespace)
+
+
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="python -m tilelang sim", description=__doc__.split("\n")[0].split(": ")[1])
+    p = Parser(prog="python -m tilelang sim", description=__doc__.split("\n")[0].split(": ")[1])
     p.add_argument(
         "file", nargs="?", help="code object (.hsaco), a bundle or program with some, or the .json of a saved kernel"
     )
@@ -366,36 +447,52 @@ def main(argv: list[str] | None = None) -> int:
     if opt.libdir:
         print(libdir())
         return 0
-    if not opt.file:
-        parser().error("a code object is needed")
     try:
+        if not opt.file:
+            raise BadArgument("a code object is needed")
         status = command(opt)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        return refuse("interrupted", opt, 130)
     except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except OSError as e:
-        return refuse(f"{e.filename}: {e.strerror}" if e.filename and e.strerror else str(e))
+        return refuse(
+            f"{e.filename}: {e.strerror}" if e.filename and e.strerror else f"the output: {e.strerror or e}", opt
+        )
     except (ValueError, TypeError, NotImplementedError, MemoryError) as e:
-        return refuse(str(e) or type(e).__name__)
+        return refuse(str(e) or type(e).__name__, opt)
 
 
-def refuse(why: str) -> int:
-    print(f"error: {why}", file=sys.stderr)
-    with contextlib.suppress(OSError, ValueError):  # what stdout could not take is not tried once more at the end
+def refuse(why: str, opt: argparse.Namespace, status: int = 2) -> int:
+    print(f"error: {why}" if status == 2 else why, file=sys.stderr)
+    try:  # what stdout could not take is not tried once more at the end
+        if opt.json:
+            show_json({"error": why})
         sys.stdout.flush()
-        return 2
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 2
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return status
+
+
+def alone(opt: argparse.Namespace) -> None:
+    """BadArgument for options of a run beside one that runs nothing."""
+    what = [f"--{name}" for name in ("list", "verify") if getattr(opt, name)]
+    of_a_run = [f"--{n}" for n in ("grid", "block", "lds", "arg", "stats", "trace", "save") if getattr(opt, n)]
+    if opt.verify and (opt.list or opt.disasm):
+        raise BadArgument(f"--verify and {'--list' if opt.list else '--disasm'} are asked for one at a time")
+    if what and of_a_run:
+        raise BadArgument(f"{what[0]} runs nothing: {of_a_run[0]} is of no use with it")
+    if opt.disasm and not opt.saved and of_a_run and not opt.grid:
+        raise BadArgument(f"--disasm without --grid and --block runs nothing: {of_a_run[0]} is of no use with it")
 
 
 def command(opt: argparse.Namespace) -> int:
     """What the options ask for."""
     opt.saved = Saved.beside(opt.file, opt.arg)
+    alone(opt)
     if opt.saved:
         opt.saved.complete(opt)
     how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
@@ -412,7 +509,8 @@ def command(opt: argparse.Namespace) -> int:
             show_json({"chip": opt.arch, "kernels": [described(kernels[n], opt.disasm) for n in names]})
             return 0
         if opt.list:
-            show_list(kernels, opt.arch)
+            chosen = kernels if opt.kernel is None else {opt.kernel: pick(kernels, opt.kernel)}
+            show_list(chosen, opt.arch)
         if opt.disasm:
             show_disassembly(pick(kernels, opt.kernel))
         return 0

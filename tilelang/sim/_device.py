@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes as C
+import math
 import operator
 import os
 import struct
@@ -141,6 +142,10 @@ class DeviceMemory(_Bound):
         if data.nbytes > self.nbytes:
             raise ValueError(f"{data.nbytes} bytes do not fit into {self.nbytes} bytes of device memory")
         self._device._lib.tlsim_copy_in(self._device._open, self.address, data.ctypes.data, data.nbytes)
+
+    def protect(self) -> None:
+        """From now on a store of a kernel to this memory is a fault of the check "bounds"."""
+        self._device._lib.tlsim_protect(self._device._open, self.address)
 
     def free(self) -> None:
         """Gives the memory back; a later access by a kernel is a bounds fault. Freeing twice does nothing."""
@@ -292,7 +297,7 @@ class Device(_Bound):
         mem = DeviceMemory(self, a.nbytes, a.dtype, a.shape, name if a.flags.writeable else f"read-only array {name}")
         mem.write(a)
         if not a.flags.writeable and "bounds" in self.checks:  # else the bytes are compared afterwards
-            self._lib.tlsim_protect(self._open, mem.address)
+            mem.protect()
         return mem
 
     def load(self, source: str | os.PathLike[str] | bytes) -> Module:
@@ -531,7 +536,8 @@ class Kernel(_Bound):
         args: the explicit arguments in order, or {offset: value}; without metadata those in order are aligned to their
         size. A value is device memory, a NumPy array or a dense PyTorch tensor on the CPU (device memory for the call:
         copied in and, when writable, out; a store to a read-only one is a bounds fault), a NumPy scalar, bytes, an int,
-        or None (null pointer). Values at offsets must not overlap, nor hidden arguments.
+        or None (null pointer). Values at offsets must not overlap, nor hidden arguments, and must cover every explicit
+        argument of the metadata (without metadata, what they leave out is 0).
         lds_bytes: dynamic LDS beyond the kernel's own. Returns statistics (wave instructions, bytes moved).
         trace: a path (all waves are recorded to it), workgroups (numbers or (x, y, z)) or :class:`TraceOptions`: the
         record is ``stats["trace"]``, or ``trace`` of the SimulatorFault.
@@ -545,7 +551,8 @@ class Kernel(_Bound):
         hw = (_mfma(mfma) or dev.mfma) == "hw"
         dims = [_three(grid, "grid"), _three(block, "block")]
         lds_bytes = _number(lds_bytes, "lds_bytes", 0, 0xFFFFFFFF)
-        recorder = Recorder(trace, dims[0]) if trace is not None else None
+        waves = -(-math.prod(dims[1]) // self._info.wavefront_size)
+        recorder = Recorder(trace, dims[0], waves) if trace is not None else None
         run = recorder.launch if recorder else self._lib.tlsim_launch
         temps: list[tuple[np.ndarray, DeviceMemory]] = []
         try:
@@ -575,8 +582,8 @@ class Kernel(_Bound):
         if status == _FAULTED:
             fault = SimulatorFault(_summary(reports, message), reports)
             fault.more = message
-            if recorder:
-                fault.trace = record
+            fault.stats = self._statistics(stats, np.frombuffer(counts, np.uint64))
+            fault.trace = record
             raise fault
         if status == _CANCELLED:
             raise KeyboardInterrupt("the launch was cancelled")
@@ -617,6 +624,11 @@ class Kernel(_Bound):
                     raise ValueError(f"the {len(data)} bytes at offset {off} overlap {what} at offset {lo}")
             taken.append((off, off + len(data), "the value"))
             out[off : off + len(data)] = data
+        given = {i for lo, hi, _ in taken for i in range(lo, hi)}
+        left = [a for a in explicit if not given.issuperset(range(a.offset, a.offset + a.size))]
+        if isinstance(args, Mapping) and left:
+            names = ", ".join(f"{a.name}{' ' * bool(a.name)}at offset {a.offset} ({a.size} bytes)" for a in left)
+            raise TypeError(f"kernel {self.name}: the values given leave out arguments, or parts of them: {names}")
         return bytes(out)
 
     def _pack_blind(self, args: Sequence[Any], temps: list[Any]) -> bytes:

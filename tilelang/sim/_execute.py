@@ -15,6 +15,7 @@ _NAMED = (106, 107, 124, 125, 126, 127)
 """Scalar operand codes of vcc, m0 (and null), exec: they have fields of their own."""
 
 
+_FIELDS = ("wave", "exec", "vcc", "scc", "m0", "s", "v", "lds", "mode")
 _CHECKS = ("init", "wait", "hazard")
 """Bounds are always checked, and one wave alone neither races nor waits for another."""
 
@@ -165,7 +166,7 @@ def execute(
 ) -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
-    ``state`` (keys that are not listed here are ignored): ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks),
+    ``state`` has these keys and no others: ``wave`` (64 or 32), ``exec``, ``vcc`` (hex masks),
     ``scc``, ``m0`` (hex), ``s`` and ``v`` ({number: hex}; a vector register has 8 digits a lane, lane 0 first;
     "a0", ... are accumulation registers), ``lds`` (hex bytes), ``mode`` ({field: value}). In a wave of 32 lanes
     vcc_hi is s107, an ordinary register, and ``exec`` of the result has 16 digits where exec_hi is not 0. The
@@ -180,6 +181,8 @@ def execute(
     that does not exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
     nat.check_environment()
+    if unknown := [k for k in state if k not in _FIELDS]:
+        raise ValueError(f"state has no field {unknown[0]!r}; there are: {', '.join(_FIELDS)}")
     mask = _check_mask(checks)
     wave = int(state.get("wave", 64))
     if wave not in (32, 64):

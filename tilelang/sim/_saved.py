@@ -14,7 +14,8 @@ import numpy as np
 from tilelang.sim._values import DTYPES, fill, load, scalar
 
 if TYPE_CHECKING:
-    from tilelang.sim import Device, DeviceMemory
+    from tilelang.sim import DeviceMemory
+    from tilelang.sim.__main__ import Inputs
 
 
 def short_name(dtype: str) -> str:
@@ -114,7 +115,7 @@ class Saved:
         writes = name in self.data["writes"]
         return shape, contents or ("undef" if writes else "zeros")
 
-    def arguments(self, texts: list[str], dev: Device) -> tuple[dict[int, Any], list[tuple[DeviceMemory, str, Any]]]:
+    def arguments(self, texts: list[str], inputs: Inputs) -> tuple[dict[int, Any], list[tuple[DeviceMemory, str, Any]]]:
         """Arguments by offset, and the buffers that the kernel stores to."""
         if not texts and self.params:
             raise ValueError(f"kernel {self.data['kernel']} takes --arg for {', '.join(self.params)}")
@@ -126,12 +127,14 @@ class Saved:
             if self.params[name]["kind"] == "scalar":
                 continue
             size = int(np.prod(shape)) * np.dtype(DTYPES[dtype]).itemsize
-            mem = memory[name] = dev.empty(size, name=f"argument {name}")
+            mem = memory[name] = inputs.dev.empty(size, name=f"argument {name}")
             data = fill(contents, shape, dtype)
             if data is not None:
                 mem.write(data)
             if name in self.data["writes"]:
                 outs.append((mem, dtype, shape))
+            else:
+                inputs.add(f"argument {name}", mem)
         args: dict[int, Any] = {}
         for slot in self.slots:
             value: Any

@@ -170,7 +170,7 @@ class _Options(C.Structure):
 class Recorder:
     """One traced launch: :meth:`launch` stands for ``tlsim_launch``, :meth:`result` takes the record."""
 
-    def __init__(self, trace: Any, grid: Sequence[int]) -> None:
+    def __init__(self, trace: Any, grid: Sequence[int], waves: int) -> None:
         if isinstance(trace, (str, os.PathLike)):
             trace = TraceOptions(path=trace)
         elif not isinstance(trace, TraceOptions):
@@ -187,6 +187,8 @@ class Recorder:
             if not (0 <= gx < x and 0 <= gy < y and 0 <= gz < z):
                 raise ValueError(f"trace: there is no workgroup {g} in a grid of {x} x {y} x {z}")
             linear.append(gx + x * (gy + y * gz))
+        if trace.wave is not None and not 0 <= trace.wave < waves:
+            raise ValueError(f"trace: there is no wave {trace.wave} in a workgroup of {waves}")
         self._groups = (C.c_uint64 * max(1, len(linear)))(*linear)
         wave = 0xFFFFFFFF if trace.wave is None else trace.wave
         groups = C.cast(self._groups, C.POINTER(C.c_uint64)) if trace.workgroups is not None else None

@@ -1,0 +1,191 @@
+"""The command line after a fault, and launches that would run with what nobody gave."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from simlib import ADD, BUF, Arg, code_object
+
+sim = pytest.importorskip("tilelang.sim")
+cli = pytest.importorskip("tilelang.sim.__main__")
+
+CODE = code_object(ADD, (BUF, BUF, Arg(4, name="c")))
+RUN = ["--grid", "2", "--block", "64", "--arg", "in:i32:128:arange"]
+SHORT = [*RUN, "--arg", "out:i32:120", "--arg", "i32:1"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "add.hsaco"
+    path.write_bytes(CODE)
+    return str(path)
+
+
+def test_json_after_a_fault(file, tmp_path, capsys):
+    """Statistics, outputs and trace are there as after a clean run."""
+    out = str(tmp_path / "o.npy")
+    assert cli.main([file, *SHORT, "--json", "--trace", "1:0", "--save", out]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [r["check"] for r in told["reports"]] == ["bounds"] and told["seconds"] > 0 and told["warnings"] == []
+    assert told["stats"]["instructions"] == 22 and told["stats"]["by_pc"]["48"][0] == 2
+    assert told["saved"] == [{"dtype": "i32", "shape": [120], "file": out}]
+    assert (np.load(out) == np.arange(120) + 1).all()
+    (wave,) = told["trace"]
+    assert wave["workgroup"] == [1, 0, 0] and wave["wave"] == 0 and len(wave["instructions"]) == 11
+    load = next(i for i in wave["instructions"] if i["text"].startswith("global_load"))
+    assert load["registers"]["v2"] == list(range(64, 128)) and load["exec_count"] == 64
+    assert load["accesses"][0]["lanes"] == list(range(64)) and len(set(load["accesses"][0]["addresses"])) == 64
+    clean = [file, *RUN, "--arg", "out:i32:128", "--arg", "i32:1", "--json", "--trace", "0:0"]
+    assert cli.main(clean) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert set(again) == set(told) and len(again["trace"]) == 1
+
+
+def test_text_after_a_fault(file, tmp_path, capsys):
+    """What was asked for is shown and saved; the outputs themselves are not printed."""
+    out = str(tmp_path / "o.npy")
+    assert cli.main([file, *SHORT, "--stats", "--trace", "1:0", "--disasm", "--save", out]) == 1
+    told = capsys.readouterr()
+    assert "22 instructions of waves" in told.out and "workgroup (1, 0, 0), wave 0: 11 instructions" in told.out
+    assert "         2     30: global_store_dword" in told.out and f"saved i32[120] to {out}" in told.out
+    assert told.err.startswith("bounds: write of 4 bytes") and (np.load(out) == np.arange(120) + 1).all()
+    assert cli.main([file, *SHORT]) == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("check, status", [("bounds", 1), ("all", 1), ("none", 0), ("race,init", 0)])
+def test_stores_to_an_input(file, capsys, check, status):
+    """An array given as in: that the kernel stores to is told by its name; with bounds the instruction is, too."""
+    args = [file, "--grid", "2", "--block", "64", "--check", check, "--arg", "in:i32:128:arange", "--arg", "in:i32:128"]
+    assert cli.main([*args, "--arg", "i32:1"]) == status
+    err = capsys.readouterr().err
+    assert "warning: the kernel stores to argument +8, which is only an input; inout:... shows" in err
+    assert ("of the read-only hipMalloc 'argument +8'" in err and "+0x30: global_store_dword" in err) == bool(status)
+    assert cli.main([*args, "--arg", "i32:1", "--json"]) == status
+    told = json.loads(capsys.readouterr().out)
+    assert len(told["warnings"]) == 1 and len(told["reports"]) == status
+    for role in ("inout", "out"):
+        assert cli.main([*args[:-1], f"{role}:i32:128", "--arg", "i32:1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
+def test_reads_past_an_input_are_no_stores(file, capsys):
+    args = [
+        file,
+        "--grid",
+        "2",
+        "--block",
+        "64",
+        "--arg",
+        "in:i32:100:arange",
+        "--arg",
+        "out:i32:128",
+        "--arg",
+        "i32:1",
+    ]
+    assert cli.main(args) == 1
+    err = capsys.readouterr().err
+    assert "after the end of hipMalloc 'argument +0'" in err and "warning" not in err
+
+
+def test_protected_memory():
+    dev = sim.Device("gfx942")
+    k = dev.load(CODE).kernels["k"]
+    a, out = dev.array(np.arange(128, dtype=np.int32)), dev.empty(512, name="out")
+    k.launch(2, 64, [a, out, np.int32(1)])
+    out.protect()
+    with pytest.raises(sim.SimulatorFault, match="read-only hipMalloc 'out'") as e:
+        k.launch(2, 64, [a, out, np.int32(2)])
+    assert e.value.stats["instructions"] == 22 and e.value.trace is None
+    assert (out.numpy(np.int32) == np.arange(128) + 1).all()
+    out.free()
+    with pytest.raises(ValueError, match="has been freed"):
+        out.protect()
+
+
+WRONG = [
+    ["--grid", "1"],
+    ["--bogus"],
+    ["--grid", "x", "--list"],
+    ["--arg"],
+    ["--delivery", "later"],
+    [*RUN, "--arg", "in:x:4"],
+    ["--kernel", "zzz", "--list"],
+    ["--kernel", "zzz", "--verify"],
+    ["--check", "bogus", "--list"],
+    ["--arch", "gfx000", "--list"],
+    ["--arch", "gfx1100", "--list"],
+    ["--threads", "0", "--list"],
+    [*RUN, "--list"],
+    ["--verify", "--save", "x.npy"],
+    ["--list", "--verify"],
+    ["--disasm", "--verify"],
+    ["--disasm", "--arg", "i32:1"],
+    ["--list", "--disasm", "--stats"],
+]
+
+
+@pytest.mark.parametrize("args", WRONG)
+def test_wrong_usage(file, capsys, args):
+    """One line on stderr; with --json also one object on stdout."""
+    for more in ([], ["--json"]):
+        try:
+            status = cli.main([file, *args, *more])
+        except SystemExit as e:
+            status = e.code
+        told = capsys.readouterr()
+        assert status == 2 and told.err.startswith("error: ") and told.err.count("\n") == 1
+        if more:
+            assert json.loads(told.out) == {"error": told.err[len("error: ") : -1]}
+        else:
+            assert told.out == ""
+
+
+@pytest.mark.parametrize("given, left", [
+    ({}, "at offset 0 (8 bytes), at offset 8 (8 bytes), c at offset 16 (4 bytes)"),
+    ({0: 1, 16: np.int32(1)}, ": at offset 8 (8 bytes)$"),
+    ({0: 1, 8: np.int32(0), 16: np.int32(1)}, ": at offset 8 (8 bytes)$"),
+    ({0: 1, 8: 2}, ": c at offset 16 (4 bytes)$"),
+    ({0: bytes(19)}, ": c at offset 16 (4 bytes)$"),
+])  # fmt: skip
+def test_arguments_that_are_left_out(given, left):
+    k = sim.Device("gfx942").load(CODE).kernels["k"]
+    with pytest.raises(TypeError, match="kernel k: the values given leave out arguments") as e:
+        k.launch(1, 64, given)
+    assert left.strip("$") in str(e.value) and (left[-1] != "$" or str(e.value).endswith(left[:-1]))
+
+
+def test_arguments_in_one_piece():
+    """What covers the arguments may be cut in any way; padding need not be given."""
+    dev = sim.Device("gfx942")
+    k = dev.load(CODE).kernels["k"]
+    x, y = dev.array(np.arange(64, dtype=np.int32)), dev.empty(256)
+    whole = np.array([x.address, y.address, 7], np.uint64).tobytes()
+    for args in ({0: whole[:20]}, {0: whole[:3], 3: whole[3:17], 17: whole[17:20]}, {0: x, 8: y, 16: np.int32(7)}):
+        y.write(np.zeros(64, np.int32))
+        k.launch(1, 64, args)
+        assert (y.numpy(np.int32) == np.arange(64) + 7).all()
+    bare = dev.load(CODE.replace(b"AMDGPU\0", b"NOBODY\0")).kernels["k"]
+    bare.launch(1, 64, {0: x, 8: y})  # without metadata nobody knows: 0
+    assert (y.numpy(np.int32) == np.arange(64)).all()
+
+
+@pytest.mark.parametrize("wave", [2, 77, -1, 1 << 32])
+def test_a_wave_that_is_not_there(wave):
+    k = sim.Device("gfx942").load(CODE).kernels["k"]
+    x = np.zeros(256, np.int32)
+    with pytest.raises(ValueError, match=f"trace: there is no wave {wave} in a workgroup of 2"):
+        k.launch(1, 128, [x, x, np.int32(1)], trace=sim.TraceOptions(wave=wave))
+    stats = k.launch(1, 128, [x, x, np.int32(1)], trace=sim.TraceOptions(wave=1))
+    assert [w.wave for w in stats["trace"].waves] == [1]
+
+
+@pytest.mark.parametrize("key", ["vgpr", "exec_lo", "lanes", 0])
+def test_state_with_an_unknown_field(key):
+    with pytest.raises(
+        ValueError, match=f"state has no field {key!r}; there are: wave, exec, vcc, scc, m0, s, v, lds, mode"
+    ):
+        sim.execute("gfx942", b"", {key: 0})
+    assert sim.execute("gfx942", b"", sim.execute("gfx942", b"", {}))["wave"] == 64
