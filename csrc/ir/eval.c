@@ -132,6 +132,7 @@ elementwise(Ev *e, TlOp o)
     for (uint32_t i = 0; i < n->nin; i++) {
         const EvTile *x = ev_in(e, o, i)->tile; /* NULL: the scalar condition of a select */
         t->free &= !x || x->free;
+        t->nothing |= x && x->nothing;
         for (uint32_t d = 0; x && d < t->rank; d++) {
             t->lo[d] = TL_MAX(t->lo[d], x->lo[d]);
             t->hi[d] = TL_MIN(t->hi[d], x->hi[d]);

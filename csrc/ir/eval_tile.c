@@ -174,6 +174,7 @@ op_load(Ev *e, TlOp o)
         return true;
     }
     EvTile *t = ev_tile_new(e, rt->elem, rt->rank, rt->shape, s.tiles);
+    bool nothing = false;
     if (!t)
         return false;
     for (uint32_t d = 0; d < s.m->rank; d++) {
@@ -182,9 +183,12 @@ op_load(Ev *e, TlOp o)
             t->lo[p] = TL_MIN(TL_MAX(ceil_div(s.lo[d] - s.start[d], s.step[d]), 0), t->shape[p]);
             t->hi[p] = TL_MAX(TL_MIN(ceil_div(s.end[d] - s.start[d], s.step[d]), t->shape[p]), t->lo[p]);
         } else if (s.kind[d] == 'i' && (s.start[d] < s.lo[d] || s.start[d] >= s.end[d])) {
-            t->hi[0] = t->lo[0]; /* nothing */
+            nothing = true;
         }
     }
+    for (uint32_t d = 0; nothing && d < t->rank; d++)
+        t->hi[d] = t->lo[d];
+    t->nothing = nothing || (!s.m->global && s.m->content->nothing);
     int64_t k = 0;
     do {
         bool in = locate(&s, at, index);
@@ -208,6 +212,7 @@ store_own(const Slice *s, const EvTile *t, TlNum scalar)
     for (uint32_t d = 0; whole && d < c->rank; d++)
         whole = s->kind[d] == 's' && s->start[d] == 0 && s->step[d] == 1 && t->shape[d] == c->shape[d] &&
                 s->asked_end[d] >= c->shape[d];
+    c->nothing = whole && t->nothing;
     Slice all = *s;
     for (uint32_t d = 0; d < c->rank; d++) {
         all.lo[d] = 0;
@@ -358,6 +363,7 @@ rearrange(Ev *e, TlOp o, FromFn fn)
     if (all)
         t->mask = NULL;
     t->free = x->free;
+    t->nothing = x->nothing;
     return ev_give(e, o, t);
 }
 
@@ -402,6 +408,7 @@ op_reshape(Ev *e, TlOp o)
         t->mask[k] = ev_valid(x, at, k);
         k++;
     } while (ev_next(x->rank, x->shape, at));
+    t->nothing = x->nothing;
     return ev_give(e, o, t);
 }
 
@@ -522,6 +529,7 @@ op_reduce(Ev *e, TlOp o)
         t->lo[d] = lo[d];
         t->hi[d] = hi[d];
     }
+    t->nothing = x->nothing;
     if (rank)
         return ev_give(e, o, t);
     EvSlot *r = &e->slots[tl_opn(e->ir, o)->res[0]];
@@ -544,6 +552,7 @@ dot_operand(Ev *e, TlOp o, uint32_t i)
     int64_t at[TL_MAX_RANK] = {0}, k = 0;
     if (!t)
         return NULL;
+    t->nothing = s->tile ? s->tile->nothing : s->mem.content->nothing;
     for (uint32_t d = 0; d < t->rank; d++)
         if (s->tile || !s->mem.permuted) {
             t->lo[d] = s->tile ? s->tile->lo[d] : s->mem.content->lo[d];
@@ -598,7 +607,10 @@ op_dot(Ev *e, TlOp o)
         }
         for (int64_t i = 0; i < c->n / (M * N); i++)
             multiply(c->elem, a->v + i * M * K, b->v + i * K * N, c->v + i * M * N, M, N, K);
-        for (uint32_t d = 0; acc->free && d < r; d++) { /* it takes the extent of what is accumulated */
+        bool some = !a->nothing && !b->nothing;
+        c->free = acc->free && !some;
+        for (uint32_t d = 0; acc->free && some && d < r;
+             d++) { /* it takes the extent of what is accumulated */
             c->lo[d] = d == r - 1 ? b->lo[d] : a->lo[d];
             c->hi[d] = d == r - 1 ? b->hi[d] : a->hi[d];
         }

@@ -30,9 +30,11 @@ typedef struct LwAff {
 } LwAff;
 
 /* Where a tile's elements are valid: per dim lo <= i < hi, thread-level i32 scalars; 0 = no bound on that
- * side. */
+ * side. when: an i1, the same in all lanes; where it is false (a plain index lies outside) nothing is valid;
+ * 0 = always true. */
 typedef struct LwExt {
     TlVal lo[LW_MAX_RANK], hi[LW_MAX_RANK];
+    TlVal when;
 } LwExt;
 
 /* A tile as one thread holds it: 2^(register bits) elements in `nchunk` vecs of `chunk` elements. */
@@ -175,6 +177,7 @@ LwAff lw_aff(Lw *lw, TlVal src);
 LwAff lw_aff_sub(const LwAff *a, const LwAff *b);
 bool lw_aff_min(Lw *lw, const LwAff *a, int64_t *out); /* a proven lower bound */
 bool lw_aff_max(Lw *lw, const LwAff *a, int64_t *out);
+bool lw_aff_inside(Lw *lw, const LwAff *a, LwParam *p, uint32_t bd); /* 0 <= a < the size of dimension bd */
 int64_t lw_aff_div(Lw *lw, const LwAff *a); /* the value is a multiple of this (>= 1) */
 int64_t lw_aff_coef(const LwAff *a, TlVal sym);
 TlVal lw_aff_emit(Lw *lw, const LwAff *a, TlVal skip); /* i64 */
@@ -242,6 +245,8 @@ bool lw_store_global(Lw *lw, TlOp op);
 bool lw_scalar_load(Lw *lw, TlOp op);
 /* Extent of what a load gives; dims in the mask `skip` are taken to be inside. */
 bool lw_access_ext(Lw *lw, TlOp op, uint32_t skip, LwExt *ext);
+TlVal lw_access_when(Lw *lw, TlOp op);   /* i1: the plain indices of an access lie inside; 0: they do */
+TlVal lw_both(Lw *lw, TlVal a, TlVal b); /* a and b of conditions that may be 0 = true */
 bool lw_order_memory(Lw *lw, TlOp op);
 bool lw_access_dim(const TlIr *ir, TlOp op, uint32_t t, uint32_t *bd, uint32_t *operand, char *kind);
 LwParam *lw_param(Lw *lw, TlVal buf);

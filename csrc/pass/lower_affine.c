@@ -112,90 +112,188 @@ param_dim(Lw *lw, int64_t param, int64_t axis)
     return tl_vtype(lw->ir, v)->shape[axis];
 }
 
-static bool
-sym_range(Lw *lw, TlVal s, int64_t *lo, bool *has_hi, int64_t *hi)
+typedef struct Range { /* proven bounds of a symbol, both inclusive */
+    bool has_lo, has_hi;
+    int64_t lo, hi;
+} Range;
+
+static Range aff_range(Lw *lw, const LwAff *a, int depth);
+
+static Range
+range_of(Lw *lw, TlVal v, int depth)
+{
+    LwAff a = lw_aff(lw, v);
+    return aff_range(lw, &a, depth + 1);
+}
+
+static Range
+loop_range(Lw *lw, TlOp loop, int depth)
+{
+    const TlOpNode *n = tl_opn(lw->ir, loop);
+    Range l = range_of(lw, n->in[0], depth), u = range_of(lw, n->in[1], depth), r = {0};
+    int64_t step, first;
+    if (!tl_is_const_int(lw->ir, n->in[2], &step) || step <= 0)
+        return r;
+    r.has_lo = l.has_lo;
+    r.lo = l.lo;
+    r.has_hi = u.has_hi;
+    r.hi = u.hi - 1;
+    if (tl_is_const_int(lw->ir, n->in[0], &first) && u.has_hi)
+        r.hi = u.hi > first ? first + (u.hi - 1 - first) / step * step : first;
+    return r;
+}
+
+static Range
+minmax_range(Lw *lw, const TlOpNode *n, int depth)
+{
+    Range a = range_of(lw, n->in[0], depth), b = range_of(lw, n->in[1], depth), r = {0};
+    bool min = n->code == TL_OP_min;
+    r.has_lo = min ? a.has_lo && b.has_lo : a.has_lo || b.has_lo;
+    r.has_hi = min ? a.has_hi || b.has_hi : a.has_hi && b.has_hi;
+    r.lo = min || (a.has_lo && b.has_lo) ? (min ? TL_MIN(a.lo, b.lo) : TL_MAX(a.lo, b.lo))
+           : a.has_lo                    ? a.lo
+                                         : b.lo;
+    r.hi = !min || (a.has_hi && b.has_hi) ? (min ? TL_MIN(a.hi, b.hi) : TL_MAX(a.hi, b.hi))
+           : a.has_hi                     ? a.hi
+                                          : b.hi;
+    return r;
+}
+
+static Range
+sym_range(Lw *lw, TlVal s, int depth)
 {
     TlOp o = tl_valn(lw->ir, s)->def;
     uint64_t loop;
-    *has_hi = false;
-    if (!o && tl_map_get(&lw->ivs, s, &loop)) {
-        const TlOpNode *n = tl_opn(lw->ir, (TlOp)loop);
-        LwAff l = lw_aff(lw, n->in[0]), u = lw_aff(lw, n->in[1]);
-        int64_t step, a, b;
-        if (!tl_is_const_int(lw->ir, n->in[2], &step) || step <= 0 || !lw_aff_min(lw, &l, &a))
-            return false;
-        *lo = a;
-        if (l.n == 0 && lw_aff_max(lw, &u, &b)) {
-            *has_hi = true;
-            *hi = b > a ? a + (b - 1 - a) / step * step : a;
-        }
-        return true;
-    }
+    Range r = {0};
+    if (!o && tl_map_get(&lw->ivs, s, &loop))
+        return loop_range(lw, (TlOp)loop, depth);
     if (!o)
-        return false;
+        return r;
     const TlOpNode *n = tl_opn(lw->ir, o);
-    int64_t axis = tl_attr_int(lw->ir, o, "axis", 0);
+    int64_t axis = tl_attr_int(lw->ir, o, "axis", 0), m;
     if (n->code == TL_OP_program_id) {
-        *lo = 0;
+        r.has_lo = true;
         if (lw->grid_known && axis < (int64_t)lw->ngrid) {
             int64_t d = param_dim(lw, lw->kgrid[axis][0], lw->kgrid[axis][1]);
-            if (d != TL_DYN) {
-                *has_hi = true;
-                *hi = d > 0 ? (d + lw->kgrid[axis][2] - 1) / lw->kgrid[axis][2] - 1 : 0;
-            }
+            r.has_hi = d != TL_DYN;
+            if (r.has_hi && d > 0)
+                r.hi = (d + lw->kgrid[axis][2] - 1) / lw->kgrid[axis][2] - 1;
         }
-        return true;
+    } else if (n->code == TL_OP_dim || n->code == TL_OP_num_programs) {
+        r.has_lo = true;
+    } else if (n->code == TL_OP_min || n->code == TL_OP_max) {
+        r = minmax_range(lw, n, depth);
+    } else if (n->code == TL_OP_mod && tl_is_const_int(lw->ir, n->in[1], &m) && m > 0) {
+        r = (Range){true, true, 0, m - 1};
+    } else if (n->code == TL_OP_floordiv && tl_is_const_int(lw->ir, n->in[1], &m) && m > 0) {
+        r = range_of(lw, n->in[0], depth);
+        r.lo = r.lo >= 0 ? r.lo / m : -((-r.lo + m - 1) / m);
+        r.hi = r.hi >= 0 ? r.hi / m : -((-r.hi + m - 1) / m);
     }
-    if (n->code == TL_OP_dim || n->code == TL_OP_num_programs) {
-        *lo = 0;
-        return true;
+    return r;
+}
+
+/* Proven bounds of a sum; deep expressions are not followed to their end. */
+static Range
+aff_range(Lw *lw, const LwAff *a, int depth)
+{
+    Range r = {a->ok && depth < 8, a->ok && depth < 8, a->c, a->c};
+    for (uint32_t i = 0; i < a->n && (r.has_lo || r.has_hi); i++) {
+        Range s = sym_range(lw, a->sym[i], depth);
+        int64_t k = a->coef[i], x;
+        r.has_lo = r.has_lo && (k > 0 ? s.has_lo : s.has_hi) &&
+                   !__builtin_mul_overflow(k, k > 0 ? s.lo : s.hi, &x) &&
+                   !__builtin_add_overflow(r.lo, x, &r.lo);
+        r.has_hi = r.has_hi && (k > 0 ? s.has_hi : s.has_lo) &&
+                   !__builtin_mul_overflow(k, k > 0 ? s.hi : s.lo, &x) &&
+                   !__builtin_add_overflow(r.hi, x, &r.hi);
     }
-    if (n->code == TL_OP_min || n->code == TL_OP_max) {
-        LwAff a = lw_aff(lw, n->in[0]), b = lw_aff(lw, n->in[1]);
-        int64_t la, lb, ha, hb;
-        if (!lw_aff_min(lw, &a, &la) || !lw_aff_min(lw, &b, &lb))
-            return false;
-        bool xa = lw_aff_max(lw, &a, &ha), xb = lw_aff_max(lw, &b, &hb);
-        if (n->code == TL_OP_min) {
-            *lo = TL_MIN(la, lb);
-            *has_hi = xa || xb;
-            *hi = xa && xb ? TL_MIN(ha, hb) : xa ? ha : hb;
-        } else {
-            *lo = TL_MAX(la, lb);
-            *has_hi = xa && xb;
-            *hi = *has_hi ? TL_MAX(ha, hb) : 0;
-        }
-        return true;
-    }
-    return false;
+    return r;
 }
 
 bool
 lw_aff_min(Lw *lw, const LwAff *a, int64_t *out)
 {
-    int64_t s = a->c, lo, hi;
-    bool has;
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (!sym_range(lw, a->sym[i], &lo, &has, &hi) || (a->coef[i] < 0 && !has))
-            return false;
-        s += a->coef[i] * (a->coef[i] > 0 ? lo : hi);
-    }
-    *out = s;
-    return a->ok;
+    Range r = aff_range(lw, a, 0);
+    *out = r.lo;
+    return r.has_lo;
 }
 
 bool
 lw_aff_max(Lw *lw, const LwAff *a, int64_t *out)
 {
-    int64_t s = a->c, lo, hi;
-    bool has;
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (!sym_range(lw, a->sym[i], &lo, &has, &hi) || (a->coef[i] > 0 && !has))
-            return false;
-        s += a->coef[i] * (a->coef[i] > 0 ? hi : lo);
+    Range r = aff_range(lw, a, 0);
+    *out = r.hi;
+    return r.has_hi;
+}
+
+/* Whether symbol s plus c (<= 0 or -1) is below the size of dimension bd of p: s is that size itself, or a
+ * program id of a grid that was inferred from it, times the block. */
+static bool
+tied_below(Lw *lw, TlVal s, int64_t coef, int64_t c, const LwParam *p, uint32_t bd)
+{
+    TlOp o = tl_valn(lw->ir, s)->def;
+    if (!o || coef <= 0)
+        return false;
+    const TlOpNode *n = tl_opn(lw->ir, o);
+    int64_t axis = tl_attr_int(lw->ir, o, "axis", 0);
+    if (n->code == TL_OP_dim) {
+        const LwParam *q = lw_param(lw, n->in[0]);
+        return q && coef == 1 && c < 0 && q->dim[axis] == p->dim[bd];
     }
-    *out = s;
-    return a->ok;
+    if (n->code != TL_OP_program_id || !lw->grid_known || axis >= (int64_t)lw->ngrid || c > 0)
+        return false;
+    const int64_t *g = lw->kgrid[axis];
+    return g[0] >= 0 && g[0] < (int64_t)lw->params.len && g[2] == coef &&
+           lw->params.data[g[0]].dim[g[1]] == p->dim[bd];
+}
+
+/* a < the size of dimension bd of p. */
+static bool
+below(Lw *lw, LwAff a, const LwParam *p, uint32_t bd, int depth)
+{
+    int64_t v;
+    if (!a.ok || depth > 6)
+        return false;
+    if (lw_is_const(lw, p->dim[bd], &v)) {
+        int64_t most;
+        if (lw_aff_max(lw, &a, &most) && most < v)
+            return true;
+    }
+    for (uint32_t i = 0; i < a.n; i++) { /* a symbol's bound instead of it */
+        TlOp o = tl_valn(lw->ir, a.sym[i])->def;
+        uint64_t loop;
+        LwAff less = a, u;
+        less.n--;
+        less.sym[i] = a.sym[less.n];
+        less.coef[i] = a.coef[less.n];
+        if (lw_aff_max(lw, &less, &v) && tied_below(lw, a.sym[i], a.coef[i], v, p, bd))
+            return true;
+        if (a.coef[i] != 1)
+            continue;
+        if (!o && tl_map_get(&lw->ivs, a.sym[i], &loop)) {
+            const TlOpNode *n = tl_opn(lw->ir, (TlOp)loop);
+            if (!tl_is_const_int(lw->ir, n->in[2], &v) || v <= 0)
+                continue;
+            u = lw_aff(lw, n->in[1]);
+            u.c--;
+            return below(lw, aff_comb(&less, &u, 1), p, bd, depth + 1);
+        }
+        if (o && tl_opn(lw->ir, o)->code == TL_OP_min)
+            for (uint32_t k = 0; k < 2; k++) {
+                u = lw_aff(lw, tl_opn(lw->ir, o)->in[k]);
+                if (below(lw, aff_comb(&less, &u, 1), p, bd, depth + 1))
+                    return true;
+            }
+    }
+    return false;
+}
+
+bool
+lw_aff_inside(Lw *lw, const LwAff *a, LwParam *p, uint32_t bd)
+{
+    int64_t least;
+    return lw_aff_min(lw, a, &least) && least >= 0 && below(lw, *a, p, bd, 0);
 }
 
 static int64_t

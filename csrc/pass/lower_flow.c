@@ -113,13 +113,14 @@ same_everywhere(const Lw *lw, const LwExt *e)
     for (uint32_t d = 0; d < LW_MAX_RANK; d++)
         if ((e->lo[d] && !lw_is_entry(lw, e->lo[d])) || (e->hi[d] && !lw_is_entry(lw, e->hi[d])))
             return false;
-    return true;
+    return !e->when || lw_is_entry(lw, e->when);
 }
 
 static bool
 ext_equal(const LwExt *a, const LwExt *b)
 {
-    return memcmp(a->lo, b->lo, sizeof a->lo) == 0 && memcmp(a->hi, b->hi, sizeof a->hi) == 0;
+    return memcmp(a->lo, b->lo, sizeof a->lo) == 0 && memcmp(a->hi, b->hi, sizeof a->hi) == 0 &&
+           a->when == b->when;
 }
 
 static bool
@@ -171,7 +172,7 @@ lift_ext(Lw *lw, const LwExt *e, TlOp at)
     for (uint32_t d = 0; d < LW_MAX_RANK; d++)
         if ((e->lo[d] && !lift(lw, e->lo[d], at, 0)) || (e->hi[d] && !lift(lw, e->hi[d], at, 0)))
             return false;
-    return true;
+    return !e->when || lift(lw, e->when, at, 0);
 }
 
 /* Whether v is a sum of dots, perhaps made in regions: such a tile takes the union of what is accumulated. */
@@ -462,7 +463,7 @@ branch_ext_count(Lw *lw, const TlOpNode *n)
     uint32_t c = 0;
     for (uint32_t i = 0; i < n->nres; i++)
         if (tl_vtype(lw->ir, n->res[i])->kind == TL_TY_TILE)
-            c += 2 * tl_vtype(lw->ir, n->res[i])->rank;
+            c += 2 * TL_MIN(tl_vtype(lw->ir, n->res[i])->rank, (uint32_t)LW_MAX_RANK) + 1;
     return c;
 }
 
@@ -491,6 +492,8 @@ end_branch(Lw *lw, const TlOpNode *n, uint32_t r, LwExt *ext)
             v[k++] = ext[i].lo[d] ? ext[i].lo[d] : lw_int(lw, TL_ELEM_I32, 0);
             v[k++] = ext[i].hi[d] ? ext[i].hi[d] : lw_int(lw, TL_ELEM_I32, t.shape[d]);
         }
+        TlVal one = lw_int(lw, TL_ELEM_I32, 1);
+        v[k++] = ext[i].when ? lw_sel(lw, ext[i].when, one, lw_int(lw, TL_ELEM_I32, 0)) : one;
     }
     return lw_op(lw, TL_OP_yield, v, k, NULL, 0);
 }
@@ -506,17 +509,21 @@ branch_exts(Lw *lw, const TlOpNode *n, TlOp thread, const LwExt *yes, const LwEx
         LwExt e = yes[i];
         if (t.kind != TL_TY_TILE)
             continue;
+        uint32_t rank = TL_MIN(t.rank, (uint32_t)LW_MAX_RANK);
         if (is_accumulator(lw, n->res[i], 0) && lift_ext(lw, &yes[i], thread) &&
             lift_ext(lw, &no[i], thread)) {
             lw_ext_meet(lw, &e, &no[i]);
         } else if (!ext_equal(&e, &no[i])) {
-            for (uint32_t d = 0; d < t.rank && d < LW_MAX_RANK; d++) {
+            for (uint32_t d = 0; d < rank; d++) {
                 bool lo = yes[i].lo[d] != no[i].lo[d], hi = yes[i].hi[d] != no[i].hi[d];
                 e.lo[d] = lo ? tl_result(ir, thread, at + 2 * d) : e.lo[d];
                 e.hi[d] = hi ? tl_result(ir, thread, at + 2 * d + 1) : e.hi[d];
             }
+            if (yes[i].when != no[i].when)
+                e.when =
+                    lw_bin(lw, TL_OP_ne, tl_result(ir, thread, at + 2 * rank), lw_int(lw, TL_ELEM_I32, 0));
         }
-        at += 2 * t.rank;
+        at += 2 * rank + 1;
         if (!set_ext(lw, n->res[i], &e))
             return false;
     }

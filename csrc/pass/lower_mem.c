@@ -127,14 +127,50 @@ dim_bounds(Lw *lw, TlOp op, uint32_t t, TlVal *lo, TlVal *hi)
     return true;
 }
 
-bool
-lw_access_ext(Lw *lw, TlOp op, uint32_t skip, LwExt *ext)
+TlVal
+lw_both(Lw *lw, TlVal a, TlVal b)
+{
+    return !a ? b : !b || a == b ? a : lw_bin(lw, TL_OP_and, a, b);
+}
+
+TlVal
+lw_access_when(Lw *lw, TlOp op)
+{
+    TlIr *ir = lw->ir;
+    const char *d = access_dims(ir, op);
+    uint32_t at = tl_opn(ir, op)->code == TL_OP_store ? 2 : 1;
+    LwParam *p = lw_param(lw, tl_opn(ir, op)->in[0]);
+    TlVal ok = 0;
+    for (uint32_t i = 0; p && d[i]; at += d[i] == 'e' ? 2 : 1, i++) {
+        LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
+        if (d[i] != 'i' || lw_aff_inside(lw, &a, p, i))
+            continue;
+        TlVal s = lw_aff_emit(lw, &a, 0);
+        ok = lw_both(lw, ok,
+                     lw_bin(lw, TL_OP_and, lw_bin(lw, TL_OP_ge, s, lw_int(lw, TL_ELEM_I64, 0)),
+                            lw_bin(lw, TL_OP_lt, s, p->dim[i])));
+    }
+    return ok;
+}
+
+/* The extent that slices and edges give: plain indices aside. */
+static bool
+slice_ext(Lw *lw, TlOp op, uint32_t skip, LwExt *ext)
 {
     *ext = (LwExt){0};
     uint32_t rank = tl_tinfo(lw->ir, access_tile_type(lw->ir, op))->rank;
     for (uint32_t d = 0; d < rank && d < LW_MAX_RANK; d++)
         if (!((skip >> d) & 1) && !dim_bounds(lw, op, d, &ext->lo[d], &ext->hi[d]))
             return false;
+    return true;
+}
+
+bool
+lw_access_ext(Lw *lw, TlOp op, uint32_t skip, LwExt *ext)
+{
+    if (!slice_ext(lw, op, skip, ext))
+        return false;
+    ext->when = lw_access_when(lw, op);
     return true;
 }
 
@@ -199,31 +235,19 @@ vector_width(Lw *lw, TlOp op, uint32_t t, uint32_t bd, uint32_t at, uint32_t wan
     return want;
 }
 
-/* base pointer + uniform part (ptr), and the bytes that are left from there (i64); *ok: whether plain indices
- * lie inside (0: they do) */
+/* base pointer + uniform part (ptr), and the bytes that are left from there (i64) */
 static TlVal
-base_of(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem, TlVal *left, TlVal *ok)
+base_of(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem, TlVal *left)
 {
     TlIr *ir = lw->ir;
     const char *d = access_dims(ir, op);
     uint32_t at = tl_opn(ir, op)->code == TL_OP_store ? 2 : 1;
     int64_t es = tl_elem_bytes(elem), v;
     TlVal u = lw_int(lw, TL_ELEM_I64, 0);
-    *ok = 0;
-    const TlTypeInfo *bt = tl_vtype(ir, tl_opn(ir, op)->in[0]);
     for (uint32_t i = 0; d[i]; i++) {
         LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
         TlVal s = lw_aff_emit(lw, &a, o->iv);
         u = lw_bin(lw, TL_OP_add, u, lw_bin(lw, TL_OP_mul, s, p->stride[i]));
-        if (d[i] == 'i') {
-            bool in = lw_aff_min(lw, &a, &v) && v >= 0 && bt->shape[i] != TL_DYN && lw_aff_max(lw, &a, &v) &&
-                      v < bt->shape[i];
-            if (!in) {
-                TlVal c = lw_bin(lw, TL_OP_and, lw_bin(lw, TL_OP_ge, s, lw_int(lw, TL_ELEM_I64, 0)),
-                                 lw_bin(lw, TL_OP_lt, s, p->dim[i]));
-                *ok = *ok ? lw_bin(lw, TL_OP_and, *ok, c) : c;
-            }
-        }
         at += d[i] == 'e' ? 2 : 1;
     }
     u = lw_bin(lw, TL_OP_mul, u, lw_int(lw, TL_ELEM_I64, es));
@@ -236,7 +260,7 @@ base_of(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem, TlVal *lef
 static TlVal
 make_rsrc(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem)
 {
-    TlVal left, ok, base = base_of(lw, op, p, o, elem, &left, &ok);
+    TlVal left, base = base_of(lw, op, p, o, elem, &left), ok = lw_access_when(lw, op);
     left = lw_bin(lw, TL_OP_min, left, lw_int(lw, TL_ELEM_I64, MAX_RECORDS));
     left = lw_bin(lw, TL_OP_max, left, lw_int(lw, TL_ELEM_I64, 0));
     if (ok)
@@ -245,14 +269,10 @@ make_rsrc(Lw *lw, TlOp op, LwParam *p, const LwMemOpts *o, TlElem elem)
                    (TlVal[]){base, lw_cast(lw, left, TL_ELEM_I32)}, 2, NULL, 0);
 }
 
-typedef struct Masks {
-    TlVal lo[LW_MAX_RANK], hi[LW_MAX_RANK];
-} Masks;
-
 static TlVal
-lane_mask(Lw *lw, const Masks *m, uint32_t rank, const TlLayout *l, uint32_t reg, const TlVal *lane)
+lane_mask(Lw *lw, const LwExt *m, uint32_t rank, const TlLayout *l, uint32_t reg, const TlVal *lane)
 {
-    TlVal c = 0;
+    TlVal c = m->when;
     for (uint32_t t = 0; t < rank; t++) {
         if (!m->lo[t] && !m->hi[t])
             continue;
@@ -296,7 +316,7 @@ lw_owner(Lw *lw, const TlLayout *l)
 
 /* Lane offsets of all register vectors: fills voff, imm, of. */
 static bool
-lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGlobal *g)
+lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const LwExt *m, LwGlobal *g)
 {
     bool store = tl_opn(lw->ir, op)->code == TL_OP_store;
     uint32_t es = tl_elem_bytes(g->elem), bd[LW_MAX_RANK], at;
@@ -353,9 +373,10 @@ lane_offsets(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, LwGloba
 /* The same with 64-bit addresses (tensors of 2^31 bytes or more, negative strides): an address an access, and
  * a condition instead of the range rule. */
 static bool
-wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const Masks *m, const LwMemOpts *o, LwGlobal *g)
+wide_addresses(Lw *lw, TlOp op, LwParam *p, uint32_t rank, const LwExt *m, const LwMemOpts *o, LwGlobal *g)
 {
-    TlVal left, ok, base = base_of(lw, op, p, o, g->elem, &left, &ok), lane[LW_MAX_RANK], scale[LW_MAX_RANK];
+    TlVal left, base = base_of(lw, op, p, o, g->elem, &left), lane[LW_MAX_RANK], scale[LW_MAX_RANK];
+    TlVal ok = lw_access_when(lw, op);
     TlVal off = lw_int(lw, TL_ELEM_I64, 0);
     TlVal owner = tl_opn(lw->ir, op)->code == TL_OP_store ? lw_owner(lw, &g->lay) : 0;
     g->wide = true;
@@ -403,9 +424,12 @@ global_common(Lw *lw, TlOp op, const TlLayout *l, const LwMemOpts *o, const LwEx
     uint32_t rank = tl_tinfo(ir, access_tile_type(ir, op))->rank;
     LwParam *p = lw_param(lw, buf);
     LwExt ext;
-    Masks m = {0};
-    if (!p || !lw_access_ext(lw, op, o->inside, &ext))
+    LwExt m = {0};
+    if (!p || !slice_ext(lw, op, o->inside, &ext))
         return false;
+    if (val_ext && val_ext->when &&
+        val_ext->when != lw_access_when(lw, op)) /* else the descriptor is empty */
+        m.when = val_ext->when;
     *g = (LwGlobal){.elem = lw_mem_elem(bt.elem), .lay = *l, .vec = 1, .iv_stride = 0};
     for (uint32_t t = 0; t < rank; t++) {
         uint32_t bd, at;
@@ -556,9 +580,8 @@ scalar_access(Lw *lw, TlOp op, LwParam *p, TlElem e, TlVal lanes)
         g.wide = true;
         g.addr = g.voff + 1;
         g.cond = g.voff + 2;
-        g.rsrc = g.addr[0] = base_of(lw, op, p, &o, e, &left, &g.cond[0]);
-        if (lanes)
-            g.cond[0] = g.cond[0] ? lw_bin(lw, TL_OP_and, g.cond[0], lanes) : lanes;
+        g.rsrc = g.addr[0] = base_of(lw, op, p, &o, e, &left);
+        g.cond[0] = lw_both(lw, lw_access_when(lw, op), lanes);
         return g;
     }
     g.voff[0] = lw_int(lw, TL_ELEM_I32, 0);

@@ -297,6 +297,18 @@ full_turns(Pipe *p, TlVal *total)
                 full = lw_bin(lw, TL_OP_min, full, k);
             }
         }
+    /* Products of what lies outside by a plain index count as 0: zeros do, what is computed from them may
+     * not. The plain loop knows that. */
+    bool computed = false;
+    for (uint32_t c = 0; c < p->ncopy; c++)
+        computed = computed || !p->copy[c].plain;
+    for (uint32_t d = 0; d < p->ndot; d++)
+        computed = computed || p->tree[d][0] || p->tree[d][1];
+    for (uint32_t c = 0; computed && c < p->ncopy; c++)
+        for (uint32_t i = 0; i < p->copy[c].nloads; i++) {
+            TlVal when = lw_access_when(lw, p->copy[c].load[i]);
+            full = when ? lw_sel(lw, when, full, i64c(lw, 0)) : full;
+        }
     *total = turns;
     return full;
 }

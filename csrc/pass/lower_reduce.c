@@ -173,7 +173,7 @@ reduce_operand(Lw *lw, TlOp op, TlDim dim, LwExt *full, LwExt *along)
         return NULL;
     uint32_t d = (uint32_t)dim - TL_DIM_0;
     int64_t cap = tl_vtype(lw->ir, v)->shape[d];
-    *along = (LwExt){0}; /* other dimensions may hold anything outside */
+    *along = (LwExt){.when = full->when}; /* other dimensions may hold anything outside */
     along->lo[d] = full->lo[d];
     along->hi[d] = full->hi[d];
     if (!along->hi[d] && (cap & (cap - 1)))
@@ -200,7 +200,7 @@ set_reduced(Lw *lw, TlOp op, TlDim dim, const LwTile *t, const LwExt *full, cons
     LwVal *rv = lw_val(lw, r);
     if (!res || !rv)
         return false;
-    rv->ext = (LwExt){0};
+    rv->ext = (LwExt){.when = full->when};
     for (uint32_t d = 0, k = 0; d < rank; d++)
         if (TL_DIM_0 + d != (uint32_t)dim) {
             rv->ext.lo[k] = full->lo[d];

@@ -60,7 +60,7 @@ ext_through(Lw *lw, TlOp o, const LwExt *in, LwExt *out)
     const TlTypeInfo *dst = tl_vtype(lw->ir, tl_opn(lw->ir, o)->res[0]);
     uint32_t rank = tl_vtype(lw->ir, tl_opn(lw->ir, o)->in[0])->rank;
     int from[LW_MAX_RANK];
-    *out = (LwExt){0};
+    *out = (LwExt){.when = in->when};
     if (!lw_dim_map(lw, o, from))
         return lw_fail(lw, o, TL_E_UNSUPPORTED, "this reshape is not lowered yet");
     for (uint32_t d = 0; d < rank; d++) {
@@ -89,6 +89,7 @@ lw_ext_meet(Lw *lw, LwExt *a, const LwExt *b)
         a->lo[d] = !a->lo[d] ? b->lo[d] : !b->lo[d] ? a->lo[d] : lw_bin(lw, TL_OP_max, a->lo[d], b->lo[d]);
         a->hi[d] = !a->hi[d] ? b->hi[d] : !b->hi[d] ? a->hi[d] : lw_bin(lw, TL_OP_min, a->hi[d], b->hi[d]);
     }
+    a->when = lw_both(lw, a->when, b->when);
 }
 
 static bool
@@ -121,6 +122,7 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
         LwExt a, b;
         if (!operand_ext(lw, n.in[0], &a) || !operand_ext(lw, n.in[1], &b))
             return false;
+        /* an operand with nothing in it adds nothing: that leaves the accumulator's extent alone */
         out->lo[0] = a.lo[0], out->hi[0] = a.hi[0];
         out->lo[1] = b.lo[1], out->hi[1] = b.hi[1];
         if (!lw_ext(lw, n.in[2], &e))
@@ -165,7 +167,7 @@ lw_ext(Lw *lw, TlVal src, LwExt *out)
 TlVal
 lw_inside(Lw *lw, const TlLayout *l, uint32_t reg, const LwExt *e)
 {
-    TlVal c = 0;
+    TlVal c = e->when;
     for (uint32_t d = 0; d < LW_MAX_RANK && tl_layout_has_out(l, (TlDim)(TL_DIM_0 + d)); d++) {
         if (!e->lo[d] && !e->hi[d])
             continue;
@@ -210,7 +212,7 @@ LwTile *
 lw_masked_zero(Lw *lw, LwTile *t, const LwExt *e)
 {
     LwTile *r = lw_tile_new(lw, &t->lay, t->elem, t->chunk);
-    bool any = false;
+    bool any = e->when;
     for (uint32_t d = 0; d < LW_MAX_RANK; d++)
         any = any || e->lo[d] || e->hi[d];
     if (!any)

@@ -189,6 +189,10 @@ class MemoryMixin(ArithMixin):
         sizes = [n for n, d in zip(mem.shape, acc.dims) if d != "i"]
         if set(acc.dims) & {"e", "t"}:
             return False
+        if "i" in acc.dims:  # without "e" and "t" there is one operand a dimension
+            single = [(x, n) for x, n, d in zip(acc.operands, mem.shape, acc.dims) if d == "i"]
+            if not all(isinstance(x, int) and isinstance(n, int) and 0 <= x < n for x, n in single):
+                return False
         starts = [x for d, x in zip(acc.dims, acc.operands) if d == "s"]
         spans = [(n - 1) * s + 1 for n, s in zip(acc.shape, acc.steps)]
         return all(
