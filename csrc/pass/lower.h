@@ -137,6 +137,7 @@ typedef struct Lw {
     uint32_t lds_bytes, scratch_bytes;
     TlVal lane, wave, tid;
     LwSync sync;
+    TlVal positive; /* a size that is taken to be at least 1 while something is proven */
     bool grid_known;
     int64_t kgrid[3][3]; /* inferred grid: param, axis, C */
     uint32_t ngrid;
@@ -177,7 +178,10 @@ LwAff lw_aff(Lw *lw, TlVal src);
 LwAff lw_aff_sub(const LwAff *a, const LwAff *b);
 bool lw_aff_min(Lw *lw, const LwAff *a, int64_t *out); /* a proven lower bound */
 bool lw_aff_max(Lw *lw, const LwAff *a, int64_t *out);
-bool lw_aff_inside(Lw *lw, const LwAff *a, LwParam *p, uint32_t bd); /* 0 <= a < the size of dimension bd */
+/* What is proven of 0 <= a < the size of dimension bd: nothing, that it holds if the size is not 0, that it
+ * holds. */
+typedef enum LwProof { LW_MAYBE, LW_IF_ANY, LW_SURE } LwProof;
+LwProof lw_aff_inside(Lw *lw, const LwAff *a, const LwParam *p, uint32_t bd);
 int64_t lw_aff_div(Lw *lw, const LwAff *a); /* the value is a multiple of this (>= 1) */
 int64_t lw_aff_coef(const LwAff *a, TlVal sym);
 TlVal lw_aff_emit(Lw *lw, const LwAff *a, TlVal skip); /* i64 */

@@ -117,6 +117,20 @@ typedef struct Range { /* proven bounds of a symbol, both inclusive */
     int64_t lo, hi;
 } Range;
 
+/* The thread value of a `dim`. */
+static TlVal
+dim_value(Lw *lw, TlOp o)
+{
+    const LwParam *p = lw_param(lw, tl_opn(lw->ir, o)->in[0]);
+    return p ? p->dim[tl_attr_int(lw->ir, o, "axis", 0)] : 0;
+}
+
+static int64_t
+floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
 static Range aff_range(Lw *lw, const LwAff *a, int depth);
 
 static Range
@@ -181,14 +195,18 @@ sym_range(Lw *lw, TlVal s, int depth)
         }
     } else if (n->code == TL_OP_dim || n->code == TL_OP_num_programs) {
         r.has_lo = true;
+        r.lo = n->code == TL_OP_num_programs || (lw->positive && dim_value(lw, o) == lw->positive);
     } else if (n->code == TL_OP_min || n->code == TL_OP_max) {
         r = minmax_range(lw, n, depth);
-    } else if (n->code == TL_OP_mod && tl_is_const_int(lw->ir, n->in[1], &m) && m > 0) {
-        r = (Range){true, true, 0, m - 1};
+    } else if (n->code == TL_OP_mod) {
+        Range d = range_of(lw, n->in[1], depth);
+        r.has_lo = d.has_lo && d.lo > 0;
+        r.has_hi = r.has_lo && d.has_hi;
+        r.hi = d.hi - r.has_hi;
     } else if (n->code == TL_OP_floordiv && tl_is_const_int(lw->ir, n->in[1], &m) && m > 0) {
         r = range_of(lw, n->in[0], depth);
-        r.lo = r.lo >= 0 ? r.lo / m : -((-r.lo + m - 1) / m);
-        r.hi = r.hi >= 0 ? r.hi / m : -((-r.hi + m - 1) / m);
+        r.lo = floor_div(r.lo, m);
+        r.hi = floor_div(r.hi, m);
     }
     return r;
 }
@@ -227,8 +245,8 @@ lw_aff_max(Lw *lw, const LwAff *a, int64_t *out)
     return r.has_hi;
 }
 
-/* Whether symbol s plus c (<= 0 or -1) is below the size of dimension bd of p: s is that size itself, or a
- * program id of a grid that was inferred from it, times the block. */
+/* Whether coef * s + c is below the size of dimension bd of p: s is that size itself, something modulo it, or
+ * a program id of a grid that was inferred from it, times the block. */
 static bool
 tied_below(Lw *lw, TlVal s, int64_t coef, int64_t c, const LwParam *p, uint32_t bd)
 {
@@ -237,9 +255,13 @@ tied_below(Lw *lw, TlVal s, int64_t coef, int64_t c, const LwParam *p, uint32_t 
         return false;
     const TlOpNode *n = tl_opn(lw->ir, o);
     int64_t axis = tl_attr_int(lw->ir, o, "axis", 0);
-    if (n->code == TL_OP_dim) {
-        const LwParam *q = lw_param(lw, n->in[0]);
-        return q && coef == 1 && c < 0 && q->dim[axis] == p->dim[bd];
+    if (n->code == TL_OP_dim)
+        return coef == 1 && c < 0 && dim_value(lw, o) == p->dim[bd];
+    if (n->code == TL_OP_mod) {
+        LwAff d = lw_aff(lw, n->in[1]);
+        TlOp size = d.n == 1 && d.coef[0] == 1 && !d.c ? tl_valn(lw->ir, d.sym[0])->def : 0;
+        return coef == 1 && c <= 0 && lw->positive == p->dim[bd] && size &&
+               tl_opn(lw->ir, size)->code == TL_OP_dim && dim_value(lw, size) == p->dim[bd];
     }
     if (n->code != TL_OP_program_id || !lw->grid_known || axis >= (int64_t)lw->ngrid || c > 0)
         return false;
@@ -248,52 +270,92 @@ tied_below(Lw *lw, TlVal s, int64_t coef, int64_t c, const LwParam *p, uint32_t 
            lw->params.data[g[0]].dim[g[1]] == p->dim[bd];
 }
 
-/* a < the size of dimension bd of p. */
+/* The last value of a loop's variable as a sum; .ok = false: v is none. */
+static LwAff
+loop_last(Lw *lw, TlVal v)
+{
+    uint64_t loop;
+    int64_t step;
+    if (tl_valn(lw->ir, v)->def || !tl_map_get(&lw->ivs, v, &loop) ||
+        !tl_is_const_int(lw->ir, tl_opn(lw->ir, (TlOp)loop)->in[2], &step) || step <= 0)
+        return (LwAff){.ok = false};
+    LwAff u = lw_aff(lw, tl_opn(lw->ir, (TlOp)loop)->in[1]);
+    u.c--;
+    return u;
+}
+
+static LwAff
+without(const LwAff *a, uint32_t i)
+{
+    LwAff r = *a;
+    r.n--;
+    r.sym[i] = a->sym[r.n];
+    r.coef[i] = a->coef[r.n];
+    return r;
+}
+
+/* a >= 0; loop variables with a minus stand at their last value. */
+static bool
+not_negative(Lw *lw, LwAff a, int depth)
+{
+    int64_t least;
+    if (lw_aff_min(lw, &a, &least))
+        return least >= 0;
+    for (uint32_t i = 0; a.ok && depth < 6 && i < a.n; i++) {
+        LwAff last = a.coef[i] < 0 ? loop_last(lw, a.sym[i]) : (LwAff){.ok = false}, less = without(&a, i);
+        if (last.ok)
+            return not_negative(lw, aff_comb(&less, &last, a.coef[i]), depth + 1);
+    }
+    return false;
+}
+
+/* a < the size of dimension bd of p; symbols by their bounds. */
 static bool
 below(Lw *lw, LwAff a, const LwParam *p, uint32_t bd, int depth)
 {
-    int64_t v;
+    int64_t size, most;
     if (!a.ok || depth > 6)
         return false;
-    if (lw_is_const(lw, p->dim[bd], &v)) {
-        int64_t most;
-        if (lw_aff_max(lw, &a, &most) && most < v)
+    if (lw_is_const(lw, p->dim[bd], &size) && lw_aff_max(lw, &a, &most) && most < size)
+        return true;
+    for (uint32_t i = 0; i < a.n; i++) {
+        LwAff less = without(&a, i), u;
+        if (lw_aff_max(lw, &less, &most) && tied_below(lw, a.sym[i], a.coef[i], most, p, bd))
             return true;
-    }
-    for (uint32_t i = 0; i < a.n; i++) { /* a symbol's bound instead of it */
         TlOp o = tl_valn(lw->ir, a.sym[i])->def;
-        uint64_t loop;
-        LwAff less = a, u;
-        less.n--;
-        less.sym[i] = a.sym[less.n];
-        less.coef[i] = a.coef[less.n];
-        if (lw_aff_max(lw, &less, &v) && tied_below(lw, a.sym[i], a.coef[i], v, p, bd))
-            return true;
-        if (a.coef[i] != 1)
-            continue;
-        if (!o && tl_map_get(&lw->ivs, a.sym[i], &loop)) {
-            const TlOpNode *n = tl_opn(lw->ir, (TlOp)loop);
-            if (!tl_is_const_int(lw->ir, n->in[2], &v) || v <= 0)
-                continue;
-            u = lw_aff(lw, n->in[1]);
-            u.c--;
-            return below(lw, aff_comb(&less, &u, 1), p, bd, depth + 1);
-        }
-        if (o && tl_opn(lw->ir, o)->code == TL_OP_min)
+        if (a.coef[i] > 0 && (u = loop_last(lw, a.sym[i])).ok)
+            return below(lw, aff_comb(&less, &u, a.coef[i]), p, bd, depth + 1);
+        if (a.coef[i] > 0 && o && tl_opn(lw->ir, o)->code == TL_OP_min)
             for (uint32_t k = 0; k < 2; k++) {
                 u = lw_aff(lw, tl_opn(lw->ir, o)->in[k]);
-                if (below(lw, aff_comb(&less, &u, 1), p, bd, depth + 1))
+                if (below(lw, aff_comb(&less, &u, a.coef[i]), p, bd, depth + 1))
                     return true;
             }
     }
     return false;
 }
 
-bool
-lw_aff_inside(Lw *lw, const LwAff *a, LwParam *p, uint32_t bd)
+/* Whether there is no program when dimension bd of p has size 0. */
+static bool
+has_program_axis(Lw *lw, const LwParam *p, uint32_t bd)
 {
-    int64_t least;
-    return lw_aff_min(lw, a, &least) && least >= 0 && below(lw, *a, p, bd, 0);
+    for (uint32_t i = 0; lw->grid_known && i < lw->ngrid; i++) {
+        int64_t q = lw->kgrid[i][0];
+        if (q >= 0 && q < (int64_t)lw->params.len && lw->params.data[q].dim[lw->kgrid[i][1]] == p->dim[bd])
+            return true;
+    }
+    return false;
+}
+
+LwProof
+lw_aff_inside(Lw *lw, const LwAff *a, const LwParam *p, uint32_t bd)
+{
+    if (not_negative(lw, *a, 0) && below(lw, *a, p, bd, 0))
+        return LW_SURE;
+    lw->positive = p->dim[bd];
+    bool in = not_negative(lw, *a, 0) && below(lw, *a, p, bd, 0);
+    lw->positive = 0;
+    return !in ? LW_MAYBE : has_program_axis(lw, p, bd) ? LW_SURE : LW_IF_ANY;
 }
 
 static int64_t

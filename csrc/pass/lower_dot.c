@@ -40,12 +40,30 @@ lw_frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count)
     return lw_extract(lw, t->v[reg / t->chunk], reg % t->chunk, count == 1 ? 0 : count);
 }
 
+/* What is computed on fragments: f(0) in the gap of the k axis must be no summand. */
+static LwTile *
+computed_operand(Lw *lw, TlVal v, const LwDotPlan *p, uint32_t f)
+{
+    TlOp o = tl_valn(lw->ir, v)->def;
+    LwTile *t = lw_tile(lw, v, &p->frag[f]);
+    LwExt e, k = {0};
+    if (!t || !lw_ext(lw, v, &e))
+        return NULL;
+    if (o && tl_opn(lw->ir, o)->code == TL_OP_load)
+        return t; /* zeros already */
+    uint32_t d = tl_vtype(lw->ir, v)->rank - (f ? 2 : 1);
+    k.lo[d] = e.lo[d];
+    k.hi[d] = e.hi[d];
+    k.when = e.when;
+    return lw_masked_zero(lw, t, &k);
+}
+
 static LwTile *
 operand_tile(Lw *lw, TlOp op, const LwDotPlan *p, uint32_t f)
 {
     TlVal v = tl_opn(lw->ir, op)->in[f];
     if (tl_vtype(lw->ir, v)->kind != TL_TY_SHARED)
-        return lw_tile(lw, v, &p->frag[f]);
+        return computed_operand(lw, v, p, f);
     LwShared *s = lw_shared(lw, v);
     LwLdsAcc *a = s ? lw_lds_acc(lw, s, op, f) : NULL;
     return a && lw_lds_solve(lw, s) ? lw_lds_read(lw, s, a) : NULL;

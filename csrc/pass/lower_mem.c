@@ -143,12 +143,14 @@ lw_access_when(Lw *lw, TlOp op)
     TlVal ok = 0;
     for (uint32_t i = 0; p && d[i]; at += d[i] == 'e' ? 2 : 1, i++) {
         LwAff a = lw_aff(lw, tl_opn(ir, op)->in[at]);
-        if (d[i] != 'i' || lw_aff_inside(lw, &a, p, i))
-            continue;
-        TlVal s = lw_aff_emit(lw, &a, 0);
-        ok = lw_both(lw, ok,
-                     lw_bin(lw, TL_OP_and, lw_bin(lw, TL_OP_ge, s, lw_int(lw, TL_ELEM_I64, 0)),
-                            lw_bin(lw, TL_OP_lt, s, p->dim[i])));
+        LwProof proof = d[i] == 'i' ? lw_aff_inside(lw, &a, p, i) : LW_SURE;
+        TlVal zero = lw_int(lw, TL_ELEM_I64, 0), s = proof == LW_MAYBE ? lw_aff_emit(lw, &a, 0) : 0;
+        if (proof == LW_IF_ANY)
+            ok = lw_both(lw, ok, lw_bin(lw, TL_OP_gt, p->dim[i], zero));
+        else if (proof == LW_MAYBE)
+            ok = lw_both(
+                lw, ok,
+                lw_bin(lw, TL_OP_and, lw_bin(lw, TL_OP_ge, s, zero), lw_bin(lw, TL_OP_lt, s, p->dim[i])));
     }
     return ok;
 }

@@ -66,7 +66,7 @@ class Gen:
 
     def step(self) -> None:
         r, tt, w = self.rng, self.tt, self.work
-        kind = r.randrange(17)
+        kind = r.randrange(18)
         if kind <= 3:
             v = self.op(f"{r.choice(['add', 'sub', 'mul', 'min', 'max'])} {self.tile()}, {self.tile()}", tt)
             self.tiles[-1].append(self.clamp(v))
@@ -97,6 +97,8 @@ class Gen:
             self.dot()
         elif kind == 14:
             self.odd_load()
+        elif kind == 17:
+            self.single()
         elif kind == 15:
             back = f"tile<{self.tn}x{self.tm}x{w}>"
             x = self.op(f"trans {self.tile()} {{perm = [1, 0]}}", back)
@@ -117,17 +119,31 @@ class Gen:
         elif kind == 1:
             v = self.op('load %B, %row, %col {dims = "ss", steps = [1, 2]}', f"tile<{self.tm}x{self.tn}x{e}>")
         elif kind == 2:
-            row = r.choice(["%row", "%pn", self.op("const {value = -1}", "index")])
-            v = self.op(f'load %A, {row}, %col {{dims = "is"}}', f"tile<{self.tn}x{e}>")
-            v = v if e == self.work else self.op(f"cast {v}", f"tile<{self.tn}x{self.work}>")
-            v = self.spread(v, 0)
-            self.tiles[-1].append(self.filled(self.clamp(v)))
+            self.single()
             return
         else:
             i = self.op(f"arange {{start = {r.choice([0, -2, 3])}}}", f"tile<{self.tm}xi32>")
             v = self.op(f'load %B, {i}, %col {{dims = "ts"}}', f"tile<{self.tm}x{self.tn}x{e}>")
         v = v if e == self.work else self.op(f"cast {v}", self.tt)
         self.tiles[-1].append(self.filled(self.clamp(v)))
+
+    def single(self) -> None:
+        """One row or column, perhaps outside: then nothing of it is valid."""
+        r, e = self.rng, self.elem
+        at = r.choice(["%row", "%pn", "-1", "n", "last", "past"])
+        if at == "n":
+            at = self.op("cast %n", "index")
+            at = self.op(f"sub {at}, {self.op('const {value = 1}', 'index')}", "index")
+        elif at[0] != "%":
+            known = {"-1": -1, "last": min(self.m, self.n) - 1, "past": self.m}
+            at = self.op(f"const {{value = {known[at]}}}", "index")
+        row = r.random() < 0.6
+        size = self.tn if row else self.tm
+        where, dims = (f"{at}, %col", "is") if row else (f"%row, {at}", "si")
+        v = self.op(f'load {r.choice(["%A", "%B"])}, {where} {{dims = "{dims}"}}', f"tile<{size}x{e}>")
+        v = v if e == self.work else self.op(f"cast {v}", f"tile<{size}x{self.work}>")
+        v = self.clamp(self.spread(v, 0 if row else 1))
+        self.tiles[-1].append(v if r.random() < 0.5 else self.filled(v))
 
     def dot(self) -> None:
         """tile [tm, tn] = A-slice [tm, k] @ a computed tile [k, tn], or with its own transpose."""
