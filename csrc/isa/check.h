@@ -8,6 +8,7 @@
 #ifndef TL_ISA_CHECK_H
 #define TL_ISA_CHECK_H
 
+#include "isa/hazard_rules.h"
 #include "isa/isa.h"
 
 /* Straight-line code between a leader and the next one. Indices are into IsaCode.inst. */
@@ -86,13 +87,15 @@ enum {
 
 typedef struct IsaFault {
     IsaFaultKind kind;
-    uint32_t at, from; /* instruction indices: the user and the producer */
+    uint32_t at, from;  /* instruction indices: the user and the producer */
+    IsaHazardRule rule; /* of ISA_FAULT_HAZARD */
     const char *text;
 } IsaFault;
 
 typedef struct IsaFaults {
     IsaFault *data;
     uint32_t len, cap;
+    uint32_t ignore; /* hazard rules that are left out, set by the caller */
 } IsaFaults;
 
 /* The checks that are there for a chip. */

@@ -227,6 +227,7 @@ check_one(Search *s, uint32_t at)
         if (v.way.found && (!v.way.lanes || v.block == 0)) {
             pre = v.way.found - 1u;
             const IsaRdnaRowInfo *info = isa_rdna_row(ISA_RH_FORWARD);
+            s->w->rule = info->rule;
             snprintf(what, sizeof what, "is %s; it needs %s; written by", info->what, info->fix);
             return isa_fault(s->w, ISA_FAULT_HAZARD, at, v.from[pre], s->src[pre].reg, what, "", 0);
         }

@@ -17,10 +17,11 @@ enum {
     K_PARTIAL,  /* VALU, after a write of half the register */
     K_DOT,      /* anything but the C operand of the same dot product */
     K_DPP,
-    K_LANE,  /* v_readlane, v_readfirstlane read it */
-    K_SWAP,  /* v_permlane16_swap, v_permlane32_swap */
-    K_WRITE, /* overwritten by a VALU */
-    K_SEL,   /* scalar: lane select of v_readlane and v_writelane; VCC of v_div_fmas */
+    K_LANE, /* v_readlane, v_readfirstlane read it */
+    K_SWAP, /* v_permlane16_swap, v_permlane32_swap */
+    K_WRITE_C,
+    K_WRITE_DATA, /* overwritten by a VALU: C, data of a store */
+    K_SEL,        /* scalar: lane select of v_readlane and v_writelane; VCC of v_div_fmas */
     K_COUNT
 };
 
@@ -97,7 +98,7 @@ count_down(HazState *s, uint32_t states)
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct Kind {
-    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, rw_lane, m0, salu;
+    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, selects, rw_lane, m0, salu;
     bool f64, f32, plain; /* of MFMA: the types that are no XDL; gfx90a: f64 alone */
     uint32_t passes, m;
 } Kind;
@@ -150,6 +151,7 @@ kind_of(IsaArch arch, const IsaInst *in)
     k.mem = cl & (ISA_C_VMEM | ISA_C_DS);
     k.dpp = in->form == ISA_DPP;
     k.lane = starts(n, "v_readlane") || starts(n, "v_readfirstlane");
+    k.selects = starts(n, "v_readlane") || starts(n, "v_writelane");
     k.swap = starts(n, "v_permlane") && strstr(n, "swap");
     k.fmas = starts(n, "v_div_fmas");
     k.dot = starts(n, "v_dot");
@@ -167,54 +169,92 @@ kind_of(IsaArch arch, const IsaInst *in)
 /* ---- consumers
  * ----------------------------------------------------------------------------------------------------- */
 
-static bool
-report(IsaWalk *w, uint32_t i, const Missing *m, uint32_t reg, const char *what, uint32_t missing)
+/* States that are missing, and by which rule. */
+typedef struct Lack {
+    const IsaWalk *w;
+    uint32_t states;
+    IsaHazardRule rule;
+} Lack;
+
+static void
+lacks(Lack *l, uint32_t states, IsaHazardRule rule)
 {
-    return isa_fault(w, ISA_FAULT_HAZARD, i, m->from, reg, what, "after", (int)missing);
+    if (states > l->states && !isa_ignored(l->w, rule)) {
+        l->states = states;
+        l->rule = rule;
+    }
+}
+
+static bool
+report(IsaWalk *w, uint32_t i, uint32_t from, uint32_t reg, const char *what, const Lack *l)
+{
+    w->rule = l->rule;
+    return !l->states || isa_fault(w, ISA_FAULT_HAZARD, i, from, reg, what, "after", (int)l->states);
+}
+
+/* A scalar register that VALU wrote is read. */
+static void
+scalar_lacks(const Missing *m, const Kind *k, uint32_t pos, Lack *l)
+{
+    if (k->mem)
+        lacks(l, m->n[K_MEM], ISA_HR_VALU_SGPR_MEM);
+    if (k->valu)
+        lacks(l, m->n[K_VALU], ISA_HR_VALU_SGPR);
+    if (k->selects && pos == 2)
+        lacks(l, m->n[K_SEL], ISA_HR_VALU_SGPR_LANE);
+    if (k->fmas)
+        lacks(l, m->n[K_SEL], ISA_HR_VALU_VCC_FMAS);
+}
+
+static void
+matrix_lacks(const Missing *m, const Kind *k, const IsaInst *in, const IsaOpnd *o, uint32_t first, Lack *l)
+{
+    uint32_t pos = (uint32_t)(o - in->opnd);
+    bool is_c = pos == 3 || (pos == 0 && (o->flags & ISA_READ));
+    if (starts(isa_op_info(in->op)->name, "v_smfmac"))
+        is_c = pos == 0;
+    lacks(l, m->n[K_MFMA], ISA_HR_VALU_MFMA);
+    if (!is_c)
+        lacks(l, m->n[K_AB], ISA_HR_MFMA_AB);
+    else if (m->tuple == first && m->tuple_n == o->nregs)
+        lacks(l, m->n[K_C_SAME], ISA_HR_MFMA_C);
+    else
+        lacks(l, m->n[k->plain ? K_C_PLAIN : K_C_OTHER], ISA_HR_MFMA_C_OTHER);
 }
 
 /* States that this read of register r still lacks. */
-static uint32_t
-read_lack(const Missing *m, const Kind *k, const IsaInst *in, const IsaOpnd *o, uint32_t r, uint32_t first)
+static void
+read_lacks(const Missing *m, const Kind *k, const IsaInst *in, const IsaOpnd *o, uint32_t r, uint32_t first,
+           Lack *l)
 {
-    uint32_t pos = (uint32_t)(o - in->opnd), lack = 0;
-    if (r >= ISA_REG_S) { /* scalar registers written by VALU */
-        if (k->mem)
-            lack = m->n[K_MEM];
-        if (k->valu)
-            lack = TL_MAX(lack, m->n[K_VALU]);
-        bool sel = (starts(isa_op_info(in->op)->name, "v_readlane") ||
-                    starts(isa_op_info(in->op)->name, "v_writelane"));
-        if ((sel && pos == 2) || k->fmas)
-            lack = TL_MAX(lack, m->n[K_SEL]);
-        return lack;
+    uint32_t pos = (uint32_t)(o - in->opnd);
+    if (r >= ISA_REG_S) {
+        scalar_lacks(m, k, pos, l);
+    } else if (k->mfma) {
+        matrix_lacks(m, k, in, o, first, l);
+    } else if (k->mem) {
+        lacks(l, m->n[K_MEM], ISA_HR_MFMA_MEM);
+        lacks(l, m->n[K_DOT], ISA_HR_DOT);
+    } else if (k->valu) {
+        bool same_dot_c = k->dot && m->op == in->op && (pos == 3 || (pos == 0 && (o->flags & ISA_READ)));
+        lacks(l, m->n[K_VALU], ISA_HR_MFMA_VALU);
+        lacks(l, k->trans ? 0 : m->n[K_NONTRANS], ISA_HR_TRANS);
+        lacks(l, m->n[K_PARTIAL], ISA_HR_PARTIAL);
+        lacks(l, same_dot_c ? 0 : m->n[K_DOT], ISA_HR_DOT);
+        lacks(l, k->dpp && pos == 1 ? m->n[K_DPP] : 0, ISA_HR_VALU_DPP);
+        lacks(l, k->lane ? m->n[K_LANE] : 0, ISA_HR_VALU_LANE);
+        lacks(l, k->swap ? m->n[K_SWAP] : 0, ISA_HR_VALU_SWAP);
     }
-    if (k->mfma) {
-        bool is_c = pos == 3 || (pos == 0 && (o->flags & ISA_READ));
-        if (starts(isa_op_info(in->op)->name, "v_smfmac"))
-            is_c = pos == 0;
-        bool same = m->tuple == first && m->tuple_n == o->nregs;
-        lack = is_c ? m->n[same ? K_C_SAME : k->plain ? K_C_PLAIN : K_C_OTHER] : m->n[K_AB];
-        return TL_MAX(lack, m->n[K_MFMA]);
-    }
-    if (k->mem)
-        return TL_MAX(m->n[K_MEM], m->n[K_DOT]);
-    if (!k->valu)
-        return 0;
-    lack = m->n[K_VALU];
-    if (!k->trans)
-        lack = TL_MAX(lack, m->n[K_NONTRANS]);
-    lack = TL_MAX(lack, m->n[K_PARTIAL]);
-    bool same_dot_c = k->dot && m->op == in->op && (pos == 3 || (pos == 0 && (o->flags & ISA_READ)));
-    if (!same_dot_c)
-        lack = TL_MAX(lack, m->n[K_DOT]);
-    if (k->dpp && pos == 1)
-        lack = TL_MAX(lack, m->n[K_DPP]);
-    if (k->lane)
-        lack = TL_MAX(lack, m->n[K_LANE]);
-    if (k->swap)
-        lack = TL_MAX(lack, m->n[K_SWAP]);
-    return lack;
+}
+
+/* ... and this write of a vector register. */
+static void
+write_lacks(const Missing *m, IsaOp op, Lack *l)
+{
+    lacks(l, m->n[K_VALU], ISA_HR_MFMA_OVER);
+    lacks(l, m->op == op ? 0 : m->n[K_DOT], ISA_HR_DOT_OVER);
+    lacks(l, m->n[K_WRITE_C], ISA_HR_MFMA_C_OVER);
+    lacks(l, m->n[K_WRITE_DATA], ISA_HR_STORE_DATA);
 }
 
 static bool
@@ -228,20 +268,15 @@ check_operands(IsaWalk *w, const HazState *s, uint32_t i, const Kind *k)
             continue;
         for (uint32_t r = first; r < first + n; r++) {
             const Missing *m = &s->reg[r];
-            uint32_t lack = 0;
-            const char *what = "is read";
+            Lack l = {.w = w};
             if (o->flags & ISA_READ)
-                lack = read_lack(m, k, in, o, r, first);
-            if ((o->flags & ISA_WRITE) && k->valu && r < ISA_REG_S) {
-                uint32_t over = TL_MAX(m->n[K_WRITE], m->n[K_VALU]);
-                if (over > lack) {
-                    lack = over;
-                    what = "is overwritten";
-                }
-            }
-            if (lack && !report(w, i, m, r, what, lack))
+                read_lacks(m, k, in, o, r, first, &l);
+            uint32_t reads = l.states;
+            if ((o->flags & ISA_WRITE) && k->valu && r < ISA_REG_S)
+                write_lacks(m, in->op, &l);
+            if (!report(w, i, m->from, r, l.states > reads ? "is overwritten" : "is read", &l))
                 return false;
-            if (lack)
+            if (l.states)
                 break;
         }
     }
@@ -252,16 +287,14 @@ static bool
 check_state(IsaWalk *w, const HazState *s, uint32_t i, const Kind *k)
 {
     const IsaInst *in = &w->c->inst[i];
-    uint32_t exec = k->mfma || k->rw_lane ? s->exec_mfma : k->dpp ? s->exec_dpp : 0;
-    if (exec &&
-        !isa_fault(w, ISA_FAULT_HAZARD, i, s->exec_from, UINT32_MAX, "exec is used", "after", (int)exec))
-        return false;
-    if (k->m0 && s->m0 &&
-        !isa_fault(w, ISA_FAULT_HAZARD, i, s->m0_from, UINT32_MAX, "m0 is used", "after", s->m0))
-        return false;
-    return !(in->op == ISA_OP_s_getreg_b32 && s->setreg && (in->opnd[1].bits & 63) == s->setreg_id) ||
-           isa_fault(w, ISA_FAULT_HAZARD, i, s->setreg_from, UINT32_MAX, "the hardware register is read",
-                     "after", s->setreg);
+    bool same = in->op == ISA_OP_s_getreg_b32 && (in->opnd[1].bits & 63) == s->setreg_id;
+    Lack exec = {.w = w}, m0 = {.w = w}, setreg = {.w = w};
+    lacks(&exec, k->mfma || k->rw_lane ? s->exec_mfma : k->dpp ? s->exec_dpp : 0, ISA_HR_EXEC);
+    lacks(&m0, k->m0 ? s->m0 : 0, ISA_HR_M0);
+    lacks(&setreg, same ? s->setreg : 0, ISA_HR_SETREG);
+    return report(w, i, s->exec_from, UINT32_MAX, "exec is used", &exec) &&
+           report(w, i, s->m0_from, UINT32_MAX, "m0 is used", &m0) &&
+           report(w, i, s->setreg_from, UINT32_MAX, "the hardware register is read", &setreg);
 }
 
 /* ---- producers
@@ -350,7 +383,7 @@ mark_reads(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
 {
     const IsaInst *in = &w->c->inst[i];
     IsaArch arch = w->c->arch;
-    uint32_t cl = isa_op_info(in->op)->classes, need = 0, pos = 0;
+    uint32_t cl = isa_op_info(in->op)->classes, need = 0, pos = 0, kind = k->mfma ? K_WRITE_C : K_WRITE_DATA;
     if (k->mfma && starts(isa_op_info(in->op)->name, "v_smfmac"))
         return; /* C is D, the index is read at once */
     if (k->mfma && !k->f64) {
@@ -367,8 +400,8 @@ mark_reads(HazState *s, const IsaWalk *w, uint32_t i, const Kind *k)
     if (!need || pos >= in->nopnds || !isa_opnd_regs(&in->opnd[pos], &first, &n) || first >= ISA_REG_S)
         return;
     for (uint32_t r = first; r < first + n; r++)
-        if (s->reg[r].n[K_WRITE] < need) {
-            s->reg[r].n[K_WRITE] = (uint8_t)need;
+        if (s->reg[r].n[kind] < need) {
+            s->reg[r].n[kind] = (uint8_t)need;
             isa_set_add(&s->live, r);
             if (!s->reg[r].n[K_VALU])
                 s->reg[r].from = i;

@@ -53,7 +53,8 @@ isa_set_next(const IsaRegSet *s, uint32_t r)
 typedef struct IsaWalk {
     const IsaCode *c;
     uint32_t which;
-    bool report;      /* the final pass */
+    bool report; /* the final pass */
+    IsaHazardRule rule;
     void *facts;      /* of the check that runs: what it asks of each instruction, worked out once */
     uint8_t *covered; /* of check_wait.c: a byte an instruction, and one */
     IsaFaults *out;
@@ -63,6 +64,7 @@ typedef struct IsaWalk {
 bool isa_opnd_regs(const IsaOpnd *o, uint32_t *first, uint32_t *n);
 
 /* Adds a fault: "v5 <what> <how> <producer text>"; reg UINT32_MAX: no register in the text. */
+/* With ISA_FAULT_HAZARD the caller sets the rule in w->rule before. */
 bool isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32_t reg, const char *what,
                const char *how, int missing);
 
@@ -71,6 +73,13 @@ bool isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32
 typedef bool IsaStep(IsaWalk *w, void *state, uint32_t i);
 typedef bool IsaJoin(void *a, const void *b);
 bool isa_walk(IsaWalk *w, size_t size, IsaStep *step, IsaJoin *join);
+
+/* Is the rule of a hazard left out? */
+static inline bool
+isa_ignored(const IsaWalk *w, IsaHazardRule rule)
+{
+    return w->out->ignore >> rule & 1;
+}
 
 bool isa_loads_to_lds(const IsaInst *in);
 

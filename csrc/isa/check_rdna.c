@@ -77,10 +77,17 @@ join(void *into, const void *from)
 }
 
 static bool
+wanted(const IsaWalk *w, IsaRdnaRow row)
+{
+    return !isa_ignored(w, isa_rdna_row(row)->rule);
+}
+
+static bool
 report(IsaWalk *w, uint32_t i, uint32_t from, uint32_t reg, IsaRdnaRow row)
 {
     char what[256];
     const IsaRdnaRowInfo *info = isa_rdna_row(row);
+    w->rule = info->rule;
     snprintf(what, sizeof what, "is %s; it needs %s; written by", info->what, info->fix);
     return isa_fault(w, ISA_FAULT_HAZARD, i, from, reg, what, "", 0);
 }
@@ -100,9 +107,10 @@ check_vector(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const Is
             continue;
         for (uint32_t r = o->reg; r < TL_MIN(o->reg + (uint32_t)o->nregs, (uint32_t)NV); r++) {
             const VState *v = &s->v[r];
-            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans && (half & v->half))
+            if ((rows >> ISA_RH_TRANS & 1) && v->valus && v->trans && (half & v->half) &&
+                wanted(w, ISA_RH_TRANS))
                 return report(w, i, v->from, r, ISA_RH_TRANS);
-            if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)))
+            if (k->wmma && v->wmma && (q == 1 || q == 2 || (q == 3 && sparse)) && wanted(w, ISA_RH_WMMA))
                 return report(w, i, v->from, r, ISA_RH_WMMA);
         }
     }
@@ -114,18 +122,18 @@ check_scalars(IsaWalk *w, const RdnaState *s, uint32_t rows, uint32_t i, const I
 {
     const IsaInst *in = &w->c->inst[i];
     bool gfx11 = rows >> ISA_RH_MASK_SALU & 1;
+    IsaRdnaRow salu = gfx11 ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU,
+               valu = gfx11 ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU;
     for (uint32_t q = 0; q < in->nopnds; q++) {
         const IsaOpnd *o = &in->opnd[q];
         if (o->kind != ISA_OPND_SGPR || !(o->flags & ISA_READ))
             continue;
         for (uint32_t r = o->reg; r < o->reg + (uint32_t)o->nregs && isa_rdna_scalar(r); r++) {
             bool vcc = (r == VCC || r == VCC + 1) && !k->valu && s->vcc_valu; /* as below */
-            if ((s->s[r] & BY_SALU) && !vcc)
-                return report(w, i, s->salu_from[r], ISA_REG_S + r,
-                              gfx11 ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU);
-            if ((s->s[r] & BY_VALU) && k->valu)
-                return report(w, i, s->valu_from[r], ISA_REG_S + r,
-                              gfx11 ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
+            if ((s->s[r] & BY_SALU) && !vcc && wanted(w, salu))
+                return report(w, i, s->salu_from[r], ISA_REG_S + r, salu);
+            if ((s->s[r] & BY_VALU) && k->valu && wanted(w, valu))
+                return report(w, i, s->valu_from[r], ISA_REG_S + r, valu);
         }
     }
     return true;
@@ -287,7 +295,8 @@ step(IsaWalk *w, void *state, uint32_t i)
         return false;
     if (w->report && (k->valu || k->salu) && !check_scalars(w, s, rows, i, k))
         return false;
-    if (w->report && k->permlane && s->cmpx && !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
+    if (w->report && k->permlane && s->cmpx && wanted(w, ISA_RH_PERMLANE) &&
+        !report(w, i, s->cmpx_from, ISA_REG_S + 126, ISA_RH_PERMLANE))
         return false;
     if (in->op == ISA_OP_s_swappc_b64 || in->op == ISA_OP_s_call_b64) { /* compilers look at one function */
         memset(s, 0, sizeof *s);
@@ -327,5 +336,6 @@ isa_check_rdna(IsaWalk *w)
         f.kind[i] = isa_rdna_kind(c->arch, &c->inst[i]);
     w->facts = &f;
     return isa_walk(w, sizeof(RdnaState), step, join) &&
-           (!(f.rows >> ISA_RH_FORWARD & 1) || isa_check_forward(w, f.kind, f.reached));
+           (!(f.rows >> ISA_RH_FORWARD & 1) || !wanted(w, ISA_RH_FORWARD) ||
+            isa_check_forward(w, f.kind, f.reached));
 }

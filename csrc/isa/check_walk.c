@@ -69,7 +69,7 @@ isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32_t re
     isa_print(c->arch, c->wave64, &c->inst[at], &t);
     if (t.failed)
         return false;
-    IsaFault f = {kind, at, from, t.data};
+    IsaFault f = {kind, at, from, kind == ISA_FAULT_HAZARD ? w->rule : ISA_HR_NONE, t.data};
     return tl_vec_push(c->arena, w->out, f);
 }
 

@@ -2,7 +2,7 @@
 #include "isa/hazard_rdna.h"
 
 static const IsaRdnaRowInfo rows[ISA_RH_COUNT] = {
-#define RDNA_ROW(id, ...) [ISA_RH_##id] = {__VA_ARGS__},
+#define RDNA_ROW(id, rule, ...) [ISA_RH_##id] = {ISA_HR_##rule, __VA_ARGS__},
 #include "isa/hazard_rdna.def"
 #undef RDNA_ROW
 };

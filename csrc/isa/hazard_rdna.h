@@ -8,6 +8,7 @@
 #ifndef TL_ISA_HAZARD_RDNA_H
 #define TL_ISA_HAZARD_RDNA_H
 
+#include "isa/hazard_rules.h"
 #include "isa/isa.h"
 
 typedef enum IsaRdnaRow {
@@ -18,6 +19,7 @@ typedef enum IsaRdnaRow {
 } IsaRdnaRow;
 
 typedef struct IsaRdnaRowInfo {
+    IsaHazardRule rule;
     bool gfx11, gfx12, wave32, wave64;
     uint8_t valus, trans; /* so many vector instructions (or so many transcendental ones) in between do */
     const char *what, *fix;

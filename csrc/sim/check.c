@@ -198,6 +198,7 @@ sim_chk_reset(SimWave *w)
     c->ncoherent = 0;
     c->look = false;
     c->now = 1000;
+    c->ignore = w->g->ignore;
     if (!checking(w, SIM_CHECK_INIT))
         return;
     for (uint32_t r = 0; r < ROWS; r++)

@@ -29,6 +29,17 @@ enum { RDNA_READS = 8 | 32 }; /* of sflag: read by vector instructions */
 void sim_chk_quick_prepare(SimBuild *b);
 /* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
 void sim_chk_hit(SimChk *c, uint32_t reg, HitHow how);
+/* Wait states that an instruction needs, and by which rule. */
+typedef struct SimNeed {
+    uint32_t states;
+    IsaHazardRule rule;
+} SimNeed;
+static inline void
+sim_need(const SimChk *c, SimNeed *n, uint32_t states, IsaHazardRule rule)
+{
+    if (states > n->states && !(c->ignore >> rule & 1))
+        *n = (SimNeed){states, rule};
+}
 
 enum { CB_VM = 1 << ISA_CNT_VM, CB_VS = 1 << ISA_CNT_VS, CB_DS = 1 << ISA_CNT_DS, CB_KM = 1 << ISA_CNT_KM };
 /* Is operation `seq` of a counter complete for sure? */

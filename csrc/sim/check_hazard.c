@@ -107,17 +107,24 @@ sim_chk_hit(SimChk *c, uint32_t reg, HitHow how)
 }
 
 static bool
-short_by(SimWave *w, const SimRec *r, const char *reg, const char *row, uint32_t have, uint32_t need,
-         uint32_t pc)
+short_by(SimWave *w, const SimRec *r, const char *reg, uint32_t have, const SimNeed *need, uint32_t pc)
 {
+    w->chk->rule = need->rule;
     return sim_fault(w, r, SIM_CHECK_HAZARD, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)pc * 4,
-                     "%s: %s, %u wait states needed, %u given", reg, row, need, have);
+                     "%s: %s, %u wait states needed, %u given", reg, isa_hazard_what(need->rule),
+                     need->states, have);
 }
 
 static uint32_t
 states_since(const SimChk *c, uint32_t t)
 {
     return c->now - t - 1;
+}
+
+static bool
+is_matrix(uint32_t prod)
+{
+    return prod == HZ_XDL || prod == HZ_SGEMM || prod == HZ_DGEMM4 || prod == HZ_DGEMM16;
 }
 
 /* Wait states that a consumer of class `use` needs after a matrix instruction wrote (prod, p passes). */
@@ -168,16 +175,35 @@ c_need(IsaArch arch, uint32_t prod, uint32_t p, uint32_t by)
     return mfma_need(arch, prod, p, USE_C_OVERLAP);
 }
 
-static const char *
-use_text(uint32_t use)
+static IsaHazardRule
+use_rule(uint32_t use)
 {
-    static const char *const t[] = {"read by a vector instruction after a matrix instruction wrote it",
-                                    "read by a memory instruction after a matrix instruction wrote it",
-                                    "read as A or B after a matrix instruction wrote it",
-                                    "read as C after a matrix instruction wrote it",
-                                    "read as C by a matrix instruction with another tuple after one wrote it",
-                                    "overwritten after a matrix instruction wrote it"};
+    static const IsaHazardRule t[] = {ISA_HR_MFMA_VALU, ISA_HR_MFMA_MEM,     ISA_HR_MFMA_AB,
+                                      ISA_HR_MFMA_C,    ISA_HR_MFMA_C_OTHER, ISA_HR_MFMA_OVER};
     return t[use];
+}
+
+/* What a read of a row needs behind a vector instruction that is no matrix one. */
+static void
+need_of_vector(const SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t cls, SimNeed *n)
+{
+    const SimChk *c = w->chk;
+    uint32_t prod = c->vprod[row];
+    bool later = w->code->arch != ISA_GFX90A, valu = x->kind == CK_VALU, mfma = x->kind == CK_MFMA;
+    if (prod == HZ_TRANS && later && valu && x->haz != HZ_TRANS)
+        sim_need(c, n, 1, ISA_HR_TRANS);
+    if (prod == HZ_PARTIAL && later && (valu || mfma))
+        sim_need(c, n, 1, ISA_HR_PARTIAL);
+    if (prod == HZ_DOT && valu && !(x->haz == HZ_DOT && c->vop[row] == r->op && cls >= 2))
+        sim_need(c, n, 3, ISA_HR_DOT);
+    if (mfma)
+        sim_need(c, n, 2, ISA_HR_VALU_MFMA);
+    if (x->is_dpp && cls == 0)
+        sim_need(c, n, 2, ISA_HR_VALU_DPP);
+    if (x->permswap)
+        sim_need(c, n, 2, ISA_HR_VALU_SWAP);
+    if (later && x->rw_lane == 1)
+        sim_need(c, n, 1, ISA_HR_VALU_LANE);
 }
 
 /* One row that is read. use: how. */
@@ -185,66 +211,24 @@ static bool
 check_read(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row, uint32_t use, uint32_t cls)
 {
     SimChk *c = w->chk;
-    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
-    const char *why = NULL;
-    bool gfx90a = w->code->arch == ISA_GFX90A;
+    IsaArch arch = w->code->arch;
+    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], p = c->vpass[row];
+    SimNeed need = {0};
     if (since >= 24 || prod == HZ_NONE)
         return true;
-    switch (prod) {
-    case HZ_XDL:
-    case HZ_SGEMM:
-    case HZ_DGEMM4:
-    case HZ_DGEMM16:
-        need = use == USE_C_OVERLAP ? c_need(w->code->arch, prod, c->vpass[row], x->haz)
-                                    : mfma_need(w->code->arch, prod, c->vpass[row], use);
-        why = use_text(use);
-        break;
-    case HZ_TRANS:
-        if (!gfx90a && x->kind == CK_VALU && x->haz != HZ_TRANS) {
-            need = 1;
-            why = "read by a vector instruction after a transcendental one wrote it";
-        }
-        break;
-    case HZ_PARTIAL:
-        if (!gfx90a && (x->kind == CK_VALU || x->kind == CK_MFMA)) {
-            need = 1;
-            why = "read by a vector instruction after a partial write (op_sel or SDWA)";
-        }
-        break;
-    case HZ_DOT:
-        if (x->kind == CK_VALU && !(x->haz == HZ_DOT && c->vop[row] == r->op && (cls >= 2))) {
-            need = 3;
-            why = "read by a vector instruction after a dot product wrote it";
-        }
-        break;
-    default:
-        break;
-    }
-    if (prod != HZ_XDL && prod != HZ_SGEMM && prod != HZ_DGEMM4 && prod != HZ_DGEMM16) {
-        if (x->kind == CK_MFMA && need < 2) {
-            need = 2;
-            why = "read by a matrix instruction after a vector instruction wrote it";
-        }
-        if (x->is_dpp && cls == 0 && need < 2) {
-            need = 2;
-            why = "read by DPP after a vector instruction wrote it";
-        }
-        if (x->permswap && need < 2) {
-            need = 2;
-            why = "read by a lane swap after a vector instruction wrote it";
-        }
-        if (!gfx90a && x->rw_lane == 1 && need < 1) {
-            need = 1;
-            why = "read by readlane after a vector instruction wrote it";
-        }
-    }
-    if (since >= need)
+    if (is_matrix(prod))
+        sim_need(c, &need,
+                 use == USE_C_OVERLAP ? c_need(arch, prod, p, x->haz) : mfma_need(arch, prod, p, use),
+                 use_rule(use));
+    else
+        need_of_vector(w, r, x, row, cls, &need);
+    if (since >= need.states)
         return true;
     char name[16];
     uint32_t pc = c->wpc[row];
     c->vprod[row] = HZ_NONE; /* once */
     sim_chk_hit(c, row, HIT_READ);
-    return short_by(w, r, sim_row_name(row, name), why, since, need, pc);
+    return short_by(w, r, sim_row_name(row, name), since, &need, pc);
 }
 
 static bool
@@ -252,34 +236,31 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
 {
     SimChk *c = w->chk;
     char name[16];
-    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row], need = 0;
+    uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row];
+    SimNeed late = {0}, read = {0}, data = {0};
     if (x->kind == CK_VALU && since < 24) {
-        need = mfma_need(w->code->arch, prod, c->vpass[row], USE_WAW);
+        sim_need(c, &late, mfma_need(w->code->arch, prod, c->vpass[row], USE_WAW), ISA_HR_MFMA_OVER);
         if (prod == HZ_DOT && c->vop[row] != r->op)
-            need = 3;
-        if (since < need) {
+            sim_need(c, &late, 3, ISA_HR_DOT_OVER);
+        if (since < late.states) {
             c->vprod[row] = HZ_NONE;
             sim_chk_hit(c, row, HIT_LOST);
-            return short_by(w, r, sim_row_name(row, name),
-                            prod == HZ_DOT ? "overwritten after a dot product wrote it" : use_text(USE_WAW),
-                            since, need, c->wpc[row]);
+            return short_by(w, r, sim_row_name(row, name), since, &late, c->wpc[row]);
         }
     }
     if (x->kind == CK_VALU && (c->vflag[row] & VF_CREAD)) {
         since = states_since(c, c->ctime[row]);
-        need = c->cpass[row];
+        sim_need(c, &read, c->cpass[row], ISA_HR_MFMA_C_OVER);
         c->vflag[row] &= (uint8_t)~VF_CREAD;
-        if (since < need)
-            return short_by(w, r, sim_row_name(row, name),
-                            "overwritten while a matrix instruction reads it as C", since, need, c->cpc[row]);
+        if (since < read.states)
+            return short_by(w, r, sim_row_name(row, name), since, &read, c->cpc[row]);
     }
     if ((x->kind == CK_VALU || x->kind == CK_MFMA) && (c->vflag[row] & VF_SDATA)) {
         since = states_since(c, c->sdtime[row]);
-        need = c->sdneed[row];
+        sim_need(c, &data, c->sdneed[row], ISA_HR_STORE_DATA);
         c->vflag[row] &= (uint8_t)~VF_SDATA;
-        if (since < need)
-            return short_by(w, r, sim_row_name(row, name), "overwritten after a wide store that reads it",
-                            since, need, c->cpc[row]);
+        if (since < data.states)
+            return short_by(w, r, sim_row_name(row, name), since, &data, c->cpc[row]);
     }
     return true;
 }
@@ -307,30 +288,25 @@ check_scalars(SimWave *w, const SimRec *r, const SimExt *x)
     for (uint32_t i = 0; i < x->nsread; i++) {
         const SimRange *g = &x->sread[i];
         for (uint32_t s = g->start; s < g->start + (uint32_t)g->n; s++) {
-            uint32_t since = states_since(c, c->stime[s]), need = 0;
-            const char *why = NULL;
+            uint32_t since = states_since(c, c->stime[s]);
+            SimNeed need = {0};
             if (since >= 5) {
                 c->sflag[s] &= (uint8_t)~VF_PROD;
                 continue;
             }
             if (x->haz == HZ_VMEM) {
-                need = 5;
-                why = "read by a memory instruction after a vector instruction wrote it";
+                sim_need(c, &need, 5, ISA_HR_VALU_SGPR_MEM);
             } else if (x->kind == CK_VALU) {
-                need = w->code->arch == ISA_GFX90A ? 0 : 2;
-                why = "read by a vector instruction after a vector instruction wrote it";
-                if (x->lanesel && i + 1u == x->nsread) {
-                    need = 4;
-                    why = "a lane select after a vector instruction wrote it";
-                } else if (x->div_fmas && s >= S_VCC && s <= S_VCC + 1) {
-                    need = 4;
-                    why = "read by v_div_fmas after a vector instruction wrote it";
-                }
+                sim_need(c, &need, w->code->arch == ISA_GFX90A ? 0 : 2, ISA_HR_VALU_SGPR);
+                if (x->lanesel && i + 1u == x->nsread)
+                    sim_need(c, &need, 4, ISA_HR_VALU_SGPR_LANE);
+                else if (x->div_fmas && s >= S_VCC && s <= S_VCC + 1)
+                    sim_need(c, &need, 4, ISA_HR_VALU_VCC_FMAS);
             }
-            if (since < need) {
+            if (since < need.states) {
                 c->stime[s] = c->now - 100;
                 sim_chk_hit(c, HIT_SCALAR + s, HIT_READ);
-                return short_by(w, r, sim_sreg_name(s, name), why, since, need, c->swpc[s]);
+                return short_by(w, r, sim_sreg_name(s, name), since, &need, c->swpc[s]);
             }
         }
     }
@@ -358,11 +334,42 @@ check_reads(SimWave *w, const SimRec *r, const SimExt *x, const SimRange *g)
     return true;
 }
 
+static bool
+check_exec(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    bool lane = x->rw_lane && w->code->arch != ISA_GFX90A;
+    uint32_t since = states_since(c, c->exec_valu_time);
+    SimNeed need = {0};
+    sim_need(c, &need, x->kind == CK_MFMA || lane ? 4 : x->is_dpp ? 5 : 0, ISA_HR_EXEC);
+    if (since >= need.states)
+        return true;
+    sim_chk_hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
+    sim_chk_hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);
+    return short_by(w, r, "exec", since, &need, c->exec_pc);
+}
+
+/* M0 and the hardware registers */
+static bool
+check_specials(SimWave *w, const SimRec *r, const SimExt *x)
+{
+    SimChk *c = w->chk;
+    SimNeed m0 = {0}, setreg = {0};
+    sim_need(c, &m0, x->needs_m0, ISA_HR_M0);
+    if (states_since(c, c->m0_time) < m0.states) {
+        sim_chk_hit(c, HIT_SCALAR + S_M0, HIT_READ);
+        if (!short_by(w, r, "m0", 0, &m0, c->m0_pc))
+            return false;
+    }
+    sim_need(c, &setreg, x->hwreg == 1 && c->last_setreg == ((uint32_t)r->imm & 63) ? 2 : 0, ISA_HR_SETREG);
+    uint32_t since = states_since(c, c->setreg_time);
+    return since >= setreg.states || short_by(w, r, "hardware register", since, &setreg, c->setreg_pc);
+}
+
 bool
 sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written)
 {
     const SimExt *x = r->ext;
-    SimChk *c = w->chk;
     if (x->kind == CK_VALU || x->kind == CK_MFMA || x->haz == HZ_VMEM || x->haz == HZ_DS) {
         for (uint32_t i = 0; i < x->nvread; i++)
             if (!check_reads(w, r, x, &x->vread[i]))
@@ -375,26 +382,10 @@ sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written)
                     return false;
         if (x->nsread && !check_scalars(w, r, x))
             return false;
-        uint32_t since = states_since(c, c->exec_valu_time), need = x->is_dpp ? 5 : 0;
-        if (x->kind == CK_MFMA || (x->rw_lane && w->code->arch != ISA_GFX90A))
-            need = 4;
-        if (since < need) {
-            sim_chk_hit(c, HIT_SCALAR + S_EXEC, HIT_RESULT);
-            sim_chk_hit(c, HIT_SCALAR + S_EXEC + 1, HIT_RESULT);
-            if (!short_by(w, r, "exec", "a vector instruction wrote it", since, need, c->exec_pc))
-                return false;
-        }
-    }
-    if (x->needs_m0 && states_since(c, c->m0_time) < 1) {
-        sim_chk_hit(c, HIT_SCALAR + S_M0, HIT_READ);
-        if (!short_by(w, r, "m0", "read right after a scalar instruction wrote it", 0, 1, c->m0_pc))
+        if (!check_exec(w, r, x))
             return false;
     }
-    if (x->hwreg == 1 && states_since(c, c->setreg_time) < 2 && c->last_setreg == ((uint32_t)r->imm & 63) &&
-        !short_by(w, r, "hardware register", "read after s_setreg", states_since(c, c->setreg_time), 2,
-                  c->setreg_pc))
-        return false;
-    return true;
+    return check_specials(w, r, x);
 }
 
 /* ---- what a missing wait state spoils

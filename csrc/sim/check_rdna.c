@@ -22,9 +22,16 @@ sim_chk_rdna_prepare(SimBuild *b)
  * ------------------------------------------------------------------------------------------------------ */
 
 static bool
+wanted(const SimChk *c, IsaRdnaRow row)
+{
+    return !(c->ignore >> isa_rdna_row(row)->rule & 1);
+}
+
+static bool
 lacks(SimWave *w, const SimRec *r, IsaRdnaRow row, const char *reg, uint32_t pc)
 {
     const IsaRdnaRowInfo *info = isa_rdna_row(row);
+    w->chk->rule = info->rule;
     return sim_fault(w, r, SIM_CHECK_HAZARD, false, 0, 0, UINT32_MAX, w->code->base + (uint64_t)pc * 4,
                      "%s: %s; it needs %s", reg, info->what, info->fix);
 }
@@ -64,6 +71,8 @@ check_row(SimWave *w, const SimRec *r, const SimRange *g, uint32_t row)
     }
     char name[16];
     c->vflag[row] &= (uint8_t)~VF_PROD; /* once */
+    if (!wanted(c, id))
+        return true;
     sim_chk_hit(c, row, HIT_READ);
     return lacks(w, r, id, sim_row_name(row, name), c->wpc[row]);
 }
@@ -128,7 +137,8 @@ check_scalar(SimWave *w, const SimRec *r, uint32_t s)
 {
     SimChk *c = w->chk;
     const SimExt *x = r->ext;
-    bool masks = x->rows >> ISA_RH_MASK_SALU & 1, salu = c->sflag[s] & SF_SALU;
+    bool masks = x->rows >> ISA_RH_MASK_SALU & 1,
+         salu = (c->sflag[s] & SF_SALU) && wanted(c, masks ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU);
     char name[16];
     IsaRdnaRow id =
         salu ? (masks ? ISA_RH_MASK_SALU : ISA_RH_SGPR_SALU) : (masks ? ISA_RH_MASK_VALU : ISA_RH_SGPR_VALU);
@@ -140,6 +150,8 @@ check_scalar(SimWave *w, const SimRec *r, uint32_t s)
         sim_code_joined(w->code, c->swpc[s], r->at))
         return true;
     c->sflag[s] &= (uint8_t)~(SF_SALU | SF_VALU);
+    if (!wanted(c, id))
+        return true;
     sim_chk_hit(c, HIT_SCALAR | s, HIT_READ);
     return lacks(w, r, id, sim_sreg_name(s, name), c->swpc[s]);
 }
@@ -160,13 +172,13 @@ sim_chk_rdna(SimWave *w, const SimRec *r, uint32_t flags)
             for (uint32_t s = x->sread[i].start; s < x->sread[i].start + (uint32_t)x->sread[i].n; s++)
                 if ((c->sflag[s] & (SF_SALU | SF_VALU)) && !check_scalar(w, r, s))
                     return false;
-    if (k->permlane && c->cmpx) {
+    if (k->permlane && c->cmpx && wanted(c, ISA_RH_PERMLANE)) {
         c->cmpx = false;
         sim_chk_hit(c, r->dst, HIT_RESULT);
         if (!lacks(w, r, ISA_RH_PERMLANE, "exec", c->exec_pc))
             return false;
     }
-    return !k->valu || !(x->rows >> ISA_RH_FORWARD & 1) || check_forward(w, r);
+    return !k->valu || !(x->rows >> ISA_RH_FORWARD & 1) || !wanted(c, ISA_RH_FORWARD) || check_forward(w, r);
 }
 
 /* ---- producers

@@ -378,6 +378,8 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint8_t vhalf[ROWS]; /* PH_*: which parts of a row are pending */
     SimChkNumbers n;
     /* wait states */
+    uint32_t ignore;                              /* hazard rules that are left out */
+    IsaHazardRule rule;                           /* of the fault that is reported */
     uint32_t now;                                 /* wait states so far */
     uint32_t vtime[ROWS];                         /* last VALU or matrix write of a row */
     uint8_t vprod[ROWS], vpass[ROWS];             /* HazClass and passes (RDNA: halves) of that write */
@@ -503,7 +505,7 @@ struct SimGroup {
     uint8_t *scratch;
     uint64_t scratch_wave;
     SimChk *chk;
-    uint32_t checks;
+    uint32_t checks, ignore; /* ignore: hazard rules that are left out */
     uint32_t wg[3];
     uint64_t linear;
     uint32_t cur;          /* next wave to run */

@@ -81,6 +81,7 @@ sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
     d->checks = (o->checks & ~SIM_CHECK_STRICT) | (d->strict ? 1u << SIM_CHECK_BARRIER : 0);
     d->threads = o->threads ? o->threads : (uint32_t)sim_env_number(SIM_ENV_THREADS, threads);
     d->mfma_hw = sim_env_word(SIM_ENV_MFMA) == 1;
+    d->ignore = sim_env_rules();
     d->seed = sim_env_number(SIM_ENV_SEED, 0);
     d->late = sim_env_word(SIM_ENV_DELIVERY) == 1;
     d->max_instructions = sim_env_number(SIM_ENV_MAX_INSTRUCTIONS, 2000000000);
@@ -412,6 +413,7 @@ make_info(SimDevice *d, const SimLaunch *l, SimLaunchInfo *info)
         .lds_bytes = given_lds(d, k->group_size + l->dynamic_lds),
         .scratch_bytes = k->private_size,
         .checks = d->checks,
+        .ignore = d->ignore,
         .seed = d->seed,
         .late = d->late,
         .strict = d->strict,

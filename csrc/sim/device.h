@@ -31,6 +31,7 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     int64_t pc, other_pc;      /* bytes from the kernel's entry; other_pc INT64_MIN = none */
     uint64_t address;          /* global address, or offset in LDS or scratch */
     uint32_t has_address;
+    uint32_t rule; /* of a hazard: IsaHazardRule */
     char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
     char buffer[256]; /* where a global address is; "" = none */
     char function[128],
@@ -43,6 +44,7 @@ typedef struct SimDevice {
     const SimChip *chip;
     uint32_t cus; /* may be fewer than the chip's */
     uint32_t checks, threads;
+    uint32_t ignore; /* hazard rules that are left out; at first TILELANG_SIM_IGNORE */
     uint64_t max_instructions, seed;
     bool mfma_hw;       /* SimLaunchInfo.mfma_hw; at first TILELANG_SIM_MFMA=hw */
     bool late, strict;  /* delivery="late"; barriers by PC */

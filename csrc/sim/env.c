@@ -18,7 +18,7 @@
 
 #define PREFIX "TILELANG_SIM_"
 
-typedef enum Kind { CHIPS, CHECKS, NUMBER, WORD, OUTPUT, LIBRARY } Kind;
+typedef enum Kind { CHIPS, CHECKS, RULES, NUMBER, WORD, OUTPUT, LIBRARY } Kind;
 static const struct {
     const char *name;
     Kind kind;
@@ -39,7 +39,7 @@ typedef struct Why {
 __attribute__((format(printf, 3, 4))) static bool
 refuse(const Why *w, SimEnv v, const char *fmt, ...)
 {
-    char must[320];
+    char must[560];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(must, sizeof must, fmt, ap);
@@ -157,6 +157,14 @@ check_names(const Why *w, SimEnv v)
     return refuse(w, v, "none, all, or names out of %sstrict with commas between", there);
 }
 
+static bool
+rule_names(const Why *w, SimEnv v)
+{
+    char there[480];
+    isa_hazard_rules_list(there, sizeof there);
+    return refuse(w, v, "names out of %s", there);
+}
+
 /* A file that is there and can be written, or the folder where it can be made. */
 static bool
 writable(const char *path)
@@ -192,6 +200,8 @@ check(const Why *w, SimEnv v)
         return chips(w, v, s);
     case CHECKS:
         return checks(s, &mask) || check_names(w, v);
+    case RULES:
+        return isa_hazard_rules(s, &mask) || rule_names(w, v);
     case NUMBER:
         return number(s, rows[v].lowest, rows[v].most, &value) ||
                refuse(w, v, "a number from %" PRIu64 " to %" PRIu64, rows[v].lowest, rows[v].most);
@@ -259,6 +269,14 @@ sim_env_checks(uint32_t otherwise)
     const char *s = sim_env(SIM_ENV_CHECK);
     uint32_t mask;
     return s && checks(s, &mask) ? mask : otherwise;
+}
+
+uint32_t
+sim_env_rules(void)
+{
+    const char *s = sim_env(SIM_ENV_IGNORE);
+    uint32_t set = 0;
+    return s && isa_hazard_rules(s, &set) ? set : 0;
 }
 
 void

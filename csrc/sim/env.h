@@ -26,6 +26,7 @@ const char *sim_env(SimEnv v);                         /* the value; NULL: not s
 uint64_t sim_env_number(SimEnv v, uint64_t otherwise); /* of a NUMBER */
 uint32_t sim_env_word(SimEnv v);                       /* of a WORD: which; the first when it is not set */
 uint32_t sim_env_checks(uint32_t otherwise);           /* TILELANG_SIM_CHECK as a mask */
+uint32_t sim_env_rules(void);                          /* TILELANG_SIM_IGNORE as a set */
 /* The next name of a list from *at on: its length, and *at is where it begins; 0: no more. */
 size_t sim_env_token(const char **at);
 /* A line to the file that an OUTPUT names cannot be written: said on stderr, with errno's reason. */

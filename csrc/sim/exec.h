@@ -9,6 +9,7 @@
 #define TL_SIM_EXEC_H
 
 #include "base/base.h"
+#include "isa/hazard_rules.h"
 #include "isa/isa.h"
 #include "sim/mem.h"
 
@@ -46,6 +47,7 @@ typedef struct SimFault {
     uint64_t address;    /* global address or LDS/scratch byte offset; 0 = none, SIM_AT_ZERO = 0 */
     uint64_t other_pc;   /* the other party's instruction, 0 = unknown or none */
     uint32_t other_wave; /* UINT32_MAX = none */
+    uint32_t rule;       /* of a hazard: IsaHazardRule */
     bool fatal;          /* the group cannot go on */
 } SimFault;
 /* Called by worker threads, possibly at once. Returns true to go on (a fatal fault ends the group anyway). */
@@ -104,6 +106,7 @@ typedef struct SimLaunchInfo {
     uint32_t lds_bytes;        /* static + dynamic */
     uint32_t scratch_bytes;    /* per lane */
     uint32_t checks;           /* bits 1 << SimCheck */
+    uint32_t ignore;           /* hazard rules that are left out, bits 1 << IsaHazardRule */
     uint64_t seed;             /* 0: waves in order; else permutes the order of waves, and what late does */
     uint64_t max_instructions; /* per wave, 0 = no limit; reaching it is SIM_FAULT_HANG */
     bool mfma_hw;              /* matrix and dot instructions sum as the chip does (mfma_hw.h) */
@@ -158,6 +161,7 @@ typedef struct SimWaveState {
      * scalars by operand code, lanes of rows, scc; all of LDS does */
     uint32_t checks, scc_given;
     uint64_t s_given[2], v_given[512];
+    uint64_t ignore; /* hazard rules that are left out */
 } SimWaveState;
 enum { SIM_MODE_DEFAULT = 0x3f0 };
 

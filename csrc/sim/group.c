@@ -90,6 +90,7 @@ sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
     g->info = info;
     g->wave_size = info->wave64 ? 64 : 32;
     g->checks = info->checks;
+    g->ignore = info->ignore;
     uint32_t threads = info->block[0] * info->block[1] * info->block[2];
     uint32_t n = (threads + g->wave_size - 1) / g->wave_size;
     /* a stack of unknown depth gets the HIP runtime's default */
@@ -591,6 +592,7 @@ sim_fault(SimWave *w, const SimRec *r, SimCheck check, bool fatal, uint64_t lane
     vsnprintf(f.message, sizeof f.message, fmt, ap);
     va_end(ap);
     f.check = check;
+    f.rule = check == SIM_CHECK_HAZARD && w->chk ? w->chk->rule : ISA_HR_NONE;
     memcpy(f.wg, g->wg, sizeof f.wg);
     f.wave = w->index;
     f.lanes = lanes;
@@ -728,6 +730,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
     g.own_exec = true;
     g.capture = fault;
     g.checks = 1u << SIM_CHECK_BOUNDS | state->checks;
+    g.ignore = (uint32_t)state->ignore;
     g.wave_size = wave64 ? 64 : 32;
     g.gws = sim_gws_new();
     bool ok = g.gws && alloc_waves(&g, 1) && alloc_lds(&g, state->lds_bytes);

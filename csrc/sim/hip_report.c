@@ -58,6 +58,10 @@ put_report(TlText *t, const SimReport *r)
 {
     tl_text_printf(t, "{\"check\": \"%s\"", sim_check_name((SimCheck)r->check));
     put_field(t, "message", r->message);
+    if (r->rule)
+        put_field(t, "rule", isa_hazard_rule((IsaHazardRule)r->rule));
+    else
+        tl_text_puts(t, ", \"rule\": null");
     put_field(t, "kernel", r->kernel);
     tl_text_printf(t, ", \"workgroup\": [%u, %u, %u], \"wave\": %u, \"lanes\": [", r->wg[0], r->wg[1],
                    r->wg[2], r->wave);

@@ -115,7 +115,7 @@ const char *sim_target_name(uint32_t mach); /* of EF_AMDGPU_MACH; NULL: there is
 SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
 
 /* The static checks' findings as JSON text (verify_api.c), freed by tlsim_text_free. NULL: why[0..n). */
-char *sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n);
+char *sim_verify_image(SimImage *im, int64_t lds, uint32_t ignore, char *why, size_t n);
 
 /* ---- kernel arguments ---- */
 

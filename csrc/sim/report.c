@@ -191,6 +191,7 @@ make_report(const SimReporter *r, uint32_t i, SimReport *out)
     out->pc = (int64_t)(f->pc - r->kernel->entry);
     out->other_pc = f->other_pc ? (int64_t)(f->other_pc - r->kernel->entry) : INT64_MIN;
     out->has_address = f->address != 0;
+    out->rule = f->rule;
     out->address = f->address == SIM_AT_ZERO ? 0 : f->address;
     snprintf(out->message, sizeof out->message, "%s", f->message);
     snprintf(out->kernel, sizeof out->kernel, "%s", r->kernel->name);
@@ -248,6 +249,8 @@ sim_report_print(const SimReport *r, TlText *out)
     tl_text_printf(out, "%s: %s\n  kernel %s, workgroup (%u, %u, %u), wave %u",
                    sim_check_name((SimCheck)r->check), r->message, r->kernel, r->wg[0], r->wg[1], r->wg[2],
                    r->wave);
+    if (r->rule)
+        tl_text_printf(out, ", rule %s", isa_hazard_rule((IsaHazardRule)r->rule));
     if (r->lanes)
         tl_text_printf(out, ", lanes 0x%" PRIx64, r->lanes);
     if (r->buffer[0] && !strstr(r->message, r->buffer))

@@ -83,6 +83,8 @@ tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
         d->seed = value;
     else if (!strcmp(name, "mfma_hw") && value <= 1)
         d->mfma_hw = value != 0;
+    else if (!strcmp(name, "ignore"))
+        d->ignore = (uint32_t)value;
     else if (!strcmp(name, "late") && value <= 1)
         d->late = value;
     else if (!strcmp(name, "threads") && value >= 1 && value <= 1024)
@@ -91,6 +93,22 @@ tlsim_device_option(SimDevice *dev, const char *name, uint64_t value)
         known = false;
     pthread_mutex_unlock(&d->launch_lock);
     return known;
+}
+
+bool
+tlsim_hazard_rules(const char *list, uint32_t *set, char *why, size_t n)
+{
+    *set = sim_env_rules();
+    if (!list || isa_hazard_rules(list, set))
+        return true;
+    isa_hazard_rules_list(why, n);
+    return false;
+}
+
+const char *
+tlsim_hazard_rule(uint32_t rule)
+{
+    return isa_hazard_rule((IsaHazardRule)rule);
 }
 
 int32_t

@@ -34,9 +34,13 @@ TL_API SimDevice *tlsim_device_create(const char *arch, uint32_t checks, uint32_
                                       size_t n);
 TL_API void tlsim_device_destroy(SimDevice *dev);
 TL_API uint64_t tlsim_device_option_value(SimDevice *dev, const char *name); /* of "seed", "late" */
-/* "max_instructions" (a wave), "seed" (0 = in order), "threads", "mfma_hw", "late" (0, 1); false: no such
- * option. */
+/* "max_instructions" (a wave), "seed" (0 = in order), "threads", "mfma_hw", "late" (0, 1), "ignore" (a set of
+ * hazard rules); false: no such option. */
 TL_API bool tlsim_device_option(SimDevice *dev, const char *name, uint64_t value);
+/* Names of hazard rules as a set; NULL: those of TILELANG_SIM_IGNORE. false: one does not exist, why lists
+ * those that do. */
+TL_API bool tlsim_hazard_rules(const char *list, uint32_t *set, char *why, size_t n);
+TL_API const char *tlsim_hazard_rule(uint32_t rule); /* "": none */
 /* What is known of the chip's summation in this instruction (SimHwKnown: 0 not such an instruction, 1
  * nothing, 2 assumed, 3 hardware, 4 exact); -1: no such chip. */
 TL_API int32_t tlsim_mfma_known(const char *arch, const char *mnemonic);

@@ -1,6 +1,6 @@
 /* verify_api.c - the static checks of isa/check.h on a whole code object, and its descriptors against what
  * the code uses, for each chip that runs it. Runs nothing. The result is JSON text: an array of findings
- * (keys kind, severity, kernel, arch, pc, text, message, other_pc, other_text, line, other_line; pc in bytes
+ * (keys kind, severity, kernel, arch, rule (of a hazard), pc, text, message, other_pc, other_text, line, other_line; pc in bytes
  * from the function's first instruction). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,10 +10,11 @@
 #include "sim/device.h"
 #include "sim/elf.h"
 
-/* Findings of a code object. lds: bytes of LDS that launches give it, static and dynamic, -1 when unknown.
- * NULL: the file cannot be loaded or memory ran out, why[0..n) says so. The text is freed by tlsim_text_free.
+/* Findings of a code object. ignore: hazard rules that are left out. lds: bytes of LDS that launches give it,
+ * static and dynamic, -1 when unknown. NULL: the file cannot be loaded or memory ran out, why[0..n) says so.
+ * The text is freed by tlsim_text_free.
  */
-TL_API char *tlsim_verify(const void *data, uint64_t size, int64_t lds, char *why, size_t n);
+TL_API char *tlsim_verify(const void *data, uint64_t size, int64_t lds, uint32_t ignore, char *why, size_t n);
 TL_API void tlsim_text_free(char *text);
 
 /* Functions that share code multiply a small file's work: the bytes to check are at most so many of the code,
@@ -28,6 +29,7 @@ typedef struct Verify {
     bool too_much;
     SimImage *im;
     int64_t lds;
+    uint32_t ignore;
     /* the function at hand */
     const char *name;
     uint64_t entry;
@@ -60,13 +62,16 @@ put_place(Verify *v, const char *prefix, uint32_t inst)
 }
 
 static void
-finding(Verify *v, const char *kind, bool warning, uint32_t at, uint32_t from, const char *message)
+finding(Verify *v, const char *kind, bool warning, IsaHazardRule rule, uint32_t at, uint32_t from,
+        const char *message)
 {
     tl_text_printf(&v->out,
                    "%s{\"kind\": \"%s\", \"severity\": \"%s\", \"kernel\": ", v->found++ ? ",\n " : "", kind,
                    warning ? "warning" : "error");
     sim_put_json(&v->out, v->name);
     tl_text_printf(&v->out, ", \"arch\": \"%s\"", isa_arch_name(v->im->arch));
+    if (rule)
+        tl_text_printf(&v->out, ", \"rule\": \"%s\"", isa_hazard_rule(rule));
     tl_text_puts(&v->out, ", \"message\": ");
     sim_put_json(&v->out, message ? message : "");
     put_place(v, "", at);
@@ -82,7 +87,7 @@ finding_at(Verify *v, const char *kind, uint32_t at, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    finding(v, kind, false, at, UINT32_MAX, text);
+    finding(v, kind, false, ISA_HR_NONE, at, UINT32_MAX, text);
 }
 
 /* The first instruction that names a register of the file beyond the limit; UINT32_MAX: none. */
@@ -211,7 +216,7 @@ check_one(Verify *v, const SimKernel *k, const char *name, uint64_t entry, uint6
 {
     static const char *const kinds[] = {"wait", "barrier", "hazard", "exec"};
     IsaCode c;
-    IsaFaults faults = {0};
+    IsaFaults faults = {.ignore = v->ignore};
     const char *why;
     uint32_t bad;
     if (!size)
@@ -237,7 +242,7 @@ check_one(Verify *v, const SimKernel *k, const char *name, uint64_t entry, uint6
         return false;
     for (uint32_t i = 0; i < faults.len; i++) {
         const IsaFault *f = &faults.data[i];
-        finding(v, kinds[f->kind], f->kind == ISA_FAULT_EXEC, f->at, f->from, f->text);
+        finding(v, kinds[f->kind], f->kind == ISA_FAULT_EXEC, f->rule, f->at, f->from, f->text);
     }
     if (k)
         check_kernel(v, k);
@@ -302,9 +307,9 @@ check_all(Verify *v)
 }
 
 char *
-sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n)
+sim_verify_image(SimImage *im, int64_t lds, uint32_t ignore, char *why, size_t n)
 {
-    Verify v = {.im = im, .lds = lds};
+    Verify v = {.im = im, .lds = lds, .ignore = ignore};
     char *out = NULL;
     tl_arena_init(&v.arena, NULL);
     tl_text_init(&v.out, &v.arena);
@@ -329,14 +334,14 @@ sim_verify_image(SimImage *im, int64_t lds, char *why, size_t n)
 }
 
 char *
-tlsim_verify(const void *data, uint64_t size, int64_t lds, char *why, size_t n)
+tlsim_verify(const void *data, uint64_t size, int64_t lds, uint32_t ignore, char *why, size_t n)
 {
     SimMem *mem = sim_mem_new(false);
     snprintf(why, n, "out of memory");
     if (!mem)
         return NULL;
     SimImage *im = sim_image_load(mem, data, size, why, n);
-    char *out = im ? sim_verify_image(im, lds, why, n) : NULL;
+    char *out = im ? sim_verify_image(im, lds, ignore, why, n) : NULL;
     sim_image_free(im);
     sim_mem_free(mem);
     return out;

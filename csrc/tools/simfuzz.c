@@ -134,7 +134,7 @@ target_load(const uint8_t *data, size_t size)
     char *text = NULL;
     if (im) {
         list_image(im);
-        text = sim_verify_image(im, data[size - 1] & 1 ? -1 : 1024, why, sizeof why);
+        text = sim_verify_image(im, data[size - 1] & 1 ? -1 : 1024, 0, why, sizeof why);
     }
     if (mem && !text && !why[0])
         abort();

@@ -54,6 +54,10 @@ PAIRS = {
     "trans-trans": (RCP, f"$vgpr5 = V_RCP_F32_e32 $vgpr4, implicit $mode, {X}"),
     "trans-store": (RCP, f"GLOBAL_STORE_DWORD $vgpr0_vgpr1, $vgpr4, 0, 0, {X}"),
     "partial-valu": (f"$vgpr4 = V_ADD_I16_e64 8, $vgpr2, 0, $vgpr3, 0, 0, {X}", READ),
+    "dot-overwrite": (
+        f"$vgpr4 = V_DOT2_F32_F16 8, $vgpr2, 8, $vgpr3, 8, $vgpr5, 0, 0, 0, 0, 0, implicit $mode, {X}",
+        MOV,
+    ),
     "store4-overwrite": (f"GLOBAL_STORE_DWORDX4 $vgpr0_vgpr1, $vgpr4_vgpr5_vgpr6_vgpr7, 0, 0, {X}", MOV),
     "store2-overwrite": (f"GLOBAL_STORE_DWORDX2 $vgpr0_vgpr1, $vgpr4_vgpr5, 0, 0, {X}", MOV),
     "swap8-overwrite": (

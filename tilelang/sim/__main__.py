@@ -420,6 +420,9 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--arch", help="the simulated chip (default: the code object's)")
     p.add_argument("--check", default="bounds", help="none, all, or names: bounds,init,race,wait,hazard,barrier,strict")
+    p.add_argument(
+        "--ignore", metavar="RULES", help="rules of the check hazard to leave out, by the names that reports give"
+    )
     p.add_argument("--threads", type=int, help="host threads")
     p.add_argument(
         "--mfma", choices=("default", "hw"), help="matrix instructions: fused multiply-adds, or as the chip sums"
@@ -495,7 +498,7 @@ def command(opt: argparse.Namespace) -> int:
     alone(opt)
     if opt.saved:
         opt.saved.complete(opt)
-    how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma}
+    how = {"seed": opt.seed, "delivery": opt.delivery, "mfma": opt.mfma, "ignore": opt.ignore}
     if opt.verify:
         return check_code(opt)
     codes = code_objects(opt)
@@ -532,7 +535,7 @@ def check_code(opt: argparse.Namespace) -> int:
     data = read(opt.file)
     with located(opt.file):
         codes = unbundle(data)
-        found = verify(data, arch=opt.arch)
+        found = verify(data, arch=opt.arch, ignore=opt.ignore)
     chips = [opt.arch] if opt.arch else list(dict.fromkeys(c for t, _ in codes for c in chips_of(t)))
     if opt.kernel is not None:
         kernels: dict[str, Kernel] = {}

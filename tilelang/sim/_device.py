@@ -31,7 +31,8 @@ class Report:
     address, an offset in LDS or scratch, or None; ``buffer`` says where a global address is ("at offset 8 of hipMalloc
     'x' ...") and is None for others; ``lanes`` are lane numbers (empty: the whole wave); ``line`` is
     "file:line"; ``function`` is the kernel, or the function that it called, in which ``pc`` lies. ``count`` tells how
-    often this happened until the launch ended or was given up."""
+    often this happened until the launch ended or was given up; ``rule`` names the row of the check "hazard" (what
+    ``ignore=`` takes)."""
 
     check: str
     message: str
@@ -51,6 +52,7 @@ class Report:
     count: int = 1
     function: str = ""
     other_function: str = ""
+    rule: str | None = None
     details: str = field(default="", repr=False)
 
     def __str__(self) -> str:
@@ -211,8 +213,9 @@ class Device(_Bound):
     permutes the order of waves (0: in order); delivery: "now", or "late": results of memory operations land as late as
     the program's waits allow, or earlier where the seed says (None: TILELANG_SIM_DELIVERY); mfma: "default" (matrix
     instructions accumulate as a chain of fused multiply-adds) or "hw" (as the chip itself sums, see :func:`mfma_rule`;
-    None: TILELANG_SIM_MFMA or default).
-    Raises ValueError for an architecture or a check that is not there."""
+    None: TILELANG_SIM_MFMA or default); ignore: rules of the check "hazard" that are left out, by the names that
+    reports give ("valu-sgpr", ...; None: TILELANG_SIM_IGNORE).
+    Raises ValueError for an architecture, a check or a rule that is not there."""
 
     def __init__(
         self,
@@ -224,6 +227,7 @@ class Device(_Bound):
         delivery: str | None = None,
         max_instructions: int | None = None,
         mfma: str | None = None,
+        ignore: str | Sequence[str] | None = None,
     ) -> None:
         self._handle = None
         self._lib = nat.library()
@@ -241,6 +245,8 @@ class Device(_Bound):
         self._handle = self._lib.tlsim_device_create(arch.encode(), mask, threads, why, len(why))
         if not self._handle:
             raise ValueError(why.value.decode())
+        if ignore is not None:
+            self._set(b"ignore", nat.rule_set(ignore))
         if seed:
             self._set(b"seed", _seed(seed))
         if delivery is not None:
@@ -402,6 +408,7 @@ def _report(r: nat.Report, details: str) -> Report:
         pc=r.pc,
         text=r.text.decode(errors="replace"),
         address=r.address if r.has_address else None,
+        rule=nat.rule_name(r.rule),
         other_pc=None if r.other_pc == nat.NO_PC else r.other_pc,
         line=_line(r.file, r.line),
         other_wave=None if r.other_wave == 0xFFFFFFFF else r.other_wave,

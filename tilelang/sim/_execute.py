@@ -119,6 +119,7 @@ def _fault(lib: C.CDLL, arch: str, wave: int, code: bytes, base: int, fault: nat
         other_pc=fault.other_pc - base if fault.other_pc else None,
         line=None,
         other_text=other,
+        rule=nat.rule_name(fault.rule),
         details=f"{nat.check_name(fault.check)}: {message}",
     )
     return SimulatorFault(message, [report])
@@ -163,6 +164,7 @@ def execute(
     mfma: str = "default",
     delivery: str = "now",
     seed: int = 0,
+    ignore: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Runs ``code`` on one wave until past its last byte and returns the state after it.
 
@@ -175,8 +177,8 @@ def execute(
     does. ``delivery="late"``: what memory instructions do happens as late as the waits in ``code`` allow (all of it
     by the end), or earlier where ``seed`` says. ``checks``: as of a Device; init, wait and hazard find something
     here (bounds are always checked, one wave neither races nor waits for another): registers, vcc, scc and m0 that
-    ``state`` names are defined, others are not; exec and LDS always are. Raises SimulatorFault for an instruction
-    that cannot run, for 2**26 instructions without an end, and for the first thing that a check finds (its report
+    ``state`` names are defined, others are not; exec and LDS always are. ``ignore``: as of a Device. Raises
+    SimulatorFault for an instruction that cannot run, for 2**26 instructions without an end, and for the first thing that a check finds (its report
     has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a check, a chip or a wave size
     that does not exist, code that is no whole number of dwords and a malformed state."""
     lib = nat.library()
@@ -199,7 +201,7 @@ def execute(
     st = _wave_state(state, wave)
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
-    st.checks = mask
+    st.checks, st.ignore = mask, nat.rule_set(ignore)
     lds = bytearray.fromhex(state.get("lds") or "")
     buf = (C.c_uint8 * max(len(lds), 1)).from_buffer_copy(bytes(lds) or b"\0")
     st.lds = C.cast(buf, C.POINTER(C.c_uint8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as C
 import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Report(C.Structure):
         ("other_pc", C.c_int64),
         ("address", C.c_uint64),
         ("has_address", C.c_uint32),
+        ("rule", C.c_uint32),
         ("message", C.c_char * 400),
         ("kernel", C.c_char * 256),
         ("text", C.c_char * 160),
@@ -110,6 +112,7 @@ class WaveState(C.Structure):
         ("scc_given", C.c_uint32),
         ("s_given", C.c_uint64 * 2),
         ("v_given", C.c_uint64 * 512),
+        ("ignore", C.c_uint64),
     ]
 
 
@@ -126,6 +129,7 @@ class Fault(C.Structure):
         ("address", C.c_uint64),
         ("other_pc", C.c_uint64),
         ("other_wave", C.c_uint32),
+        ("rule", C.c_uint32),
         ("fatal", C.c_bool),
     ]
 
@@ -169,6 +173,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "tlsim_report_size": (_U64,),
     "tlsim_report_text": (_U64, _P, _U32, _STR, _U64),
     "tlsim_inst_text": (None, _STR, C.c_bool, C.c_char_p, _U64, _STR, _SIZE),
+    "tlsim_hazard_rules": (C.c_bool, _STR, C.POINTER(_U32), _STR, _SIZE),
+    "tlsim_hazard_rule": (_STR, _U32),
     "tlsim_env_check": (C.c_bool, _STR, _SIZE),
     "tlsim_exec_bytes": (C.c_bool, _STR, C.c_bool, _STR, _U64, _U64, C.POINTER(WaveState), C.POINTER(Fault)),
     "tlsim_mfma_known": (C.c_int32, _STR, _STR),
@@ -253,3 +259,18 @@ def check_name(check: int) -> str:
         return "strict"
     raw = library().tlsim_check_name(check)
     return raw.decode() if raw is not None else f"check {check}"
+
+
+def rule_set(rules: str | Sequence[str] | None) -> int:
+    """A set of hazard rules, by names: one string with commas between, or a sequence; None: those that
+    TILELANG_SIM_IGNORE names. Raises ValueError for a name that does not exist, naming those there are."""
+    names = None if rules is None else (rules if isinstance(rules, str) else ",".join(rules)).encode()
+    found, why = C.c_uint32(), C.create_string_buffer(600)
+    if not library().tlsim_hazard_rules(names, C.byref(found), why, len(why)):
+        raise ValueError(f"no hazard rules {rules!r}; there are: {why.value.decode()}")
+    return found.value
+
+
+def rule_name(rule: int) -> str | None:
+    """Name of an ``IsaHazardRule``; None: no rule."""
+    return library().tlsim_hazard_rule(rule).decode() or None
