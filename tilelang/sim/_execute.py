@@ -180,7 +180,8 @@ def execute(
     ``state`` names are defined, others are not; exec and LDS always are. ``ignore``: as of a Device. Raises
     SimulatorFault for an instruction that cannot run, for 2**26 instructions without an end, and for the first thing
     that a check finds (its report has ``pc`` and ``other_pc`` in bytes from the start of ``code``), ValueError for a
-    check, a chip, a rule or a wave size that does not exist, code that is no whole number of dwords and a malformed state."""
+    check, a chip, a rule or a wave size that does not exist, code that is no whole number of dwords and a malformed
+    state."""
     lib = nat.library()
     nat.check_environment()
     if unknown := [k for k in state if k not in _FIELDS]:
