@@ -1,7 +1,7 @@
 /* verify_api.c - the static checks of isa/check.h on a whole code object, and its descriptors against what
  * the code uses, for each chip that runs it. Runs nothing. The result is JSON text: an array of findings
- * (keys kind, severity, kernel, arch, rule (of a hazard), pc, text, message, other_pc, other_text, line, other_line; pc in bytes
- * from the function's first instruction). */
+ * (keys kind, severity, kernel, arch, rule (of a hazard), pc, text, message, other_pc, other_text, line,
+ * other_line; pc in bytes from the function's first instruction). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -195,11 +195,12 @@ def test_names_are_checked():
 def test_the_variable_and_the_command_line(tmp_path):
     file, report = tmp_path / "k.hsaco", tmp_path / "reports"
     file.write_bytes(code_object(STORE, (BUF,)))
-    cmd = [sys.executable, "-m", "tilelang", "sim", str(file), "--kernel", "k", "--grid", "1", "--block", "64"]
-    cmd += ["--arg", "out:f32:256", "--check", "all"]
+    cmd = [sys.executable, "-m", "tilelang", "sim", str(file), "--kernel", "k"]
+    launch = ["--grid", "1", "--block", "64", "--arg", "out:f32:256", "--check", "all"]
 
     def result(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*cmd, *args], capture_output=True, text=True, env=os.environ | env, check=False)
+        how = [] if "--verify" in args else launch
+        return subprocess.run([*cmd, *how, *args], capture_output=True, text=True, env=os.environ | env, check=False)
 
     assert result(TILELANG_SIM_REPORT=str(report)).returncode == 1
     assert [json.loads(line)["rule"] for line in report.read_text().splitlines()] == ["store-data"]
