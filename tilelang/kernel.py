@@ -15,7 +15,7 @@ from typing import Any
 from . import _core, lines
 from .errors import CompileError, LaunchError, SimulatorFault
 from .frontend.base import current, give_lock, running
-from .frontend.build import Built, Tracing, build, codegen, launcher_params
+from .frontend.build import BIG, DENSE, NOALIAS, Built, Tracing, build, codegen, launcher_params
 from .frontend.build import verify as verify_built
 from .frontend.capture import Captures
 from .frontend.dtypes import BY_ELEM, DType, as_dtype
@@ -411,11 +411,15 @@ class CompiledKernel(Launchable):
         options = dict(self._engine.options)
         binary = build(self._engine.tracing(), key, options, target, key)
         params = launcher_params(d.params)
+        general = None
+        if like is None:  # of overlaps and sizes the dtypes say nothing
+            tracing, any_key = self._engine.tracing(), key_of_any(key)
+            general = functools.partial(build, tracing, any_key, options, target, any_key)
 
         def specialize(key: Any) -> Any:
             raise AssertionError("an ahead-of-time kernel is not specialised")
 
-        self._fixed = _core.Launcher(d.name, params, specialize, binary)
+        self._fixed = _core.Launcher(d.name, params, specialize, binary, general)
         self._binary = binary
 
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -501,7 +505,7 @@ def _recompile(kernel: Kernel, target: str | None, options: dict[str, Any], how:
 def describe(built: Built) -> dict[str, Any]:
     """What another program needs to launch the kernel; one 8-byte little-endian slot an argument."""
     params = []
-    for name, launcher_param in zip(built.names, built.params):
+    for name, launcher_param, sizes in zip(built.names, built.params, built.sizes):
         k = built.key[launcher_param]
         if k[0] == "scalar":
             params.append({"name": name, "kind": "scalar", "dtype": BY_ELEM[k[1]].name})
@@ -510,8 +514,9 @@ def describe(built: Built) -> dict[str, Any]:
             dims = [None if d < 0 else d for d in k[2]]
             divisors = [max(1, -d) for d in k[2]]
             params.append(
-                {"name": name, "kind": "buffer", "dtype": BY_ELEM[k[1]].name, "dims": dims, "dim_divisors": divisors,
-                 "strides": strides, "align": k[4]}
+                {"name": name, "kind": "buffer", "dtype": BY_ELEM[k[1]].name, "sizes": sizes, "dims": dims,
+                 "dim_divisors": divisors, "strides": strides, "align": k[4], "noalias": bool(k[5] & NOALIAS),
+                 "big": bool(k[5] & BIG)}
             )  # fmt: skip
     slots = [
         {"offset": 8 * i, "size": 8, "kind": kind, "param": built.names[n], "axis": axis}
@@ -526,6 +531,7 @@ def describe(built: Built) -> dict[str, Any]:
         "block": [built.block, 1, 1],
         "grid": grid,
         "grid_note": "axis = product of ceil(dim / C) over [parameter, dim, C]; parameter -1: the constant `dim`",
+        "sizes_note": "dims as the kernel declares them; one name is one size in all arguments",
         "params": params,
         "kernarg": slots,
         "kernarg_size": 8 * len(slots),
@@ -580,7 +586,7 @@ def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
             if p.buffer.dims is None:
                 raise TypeError(f"tl.compile({d.name}): the rank of {p.name} is open; give like=(...)")
             dims = tuple(x if isinstance(x, int) else -1 for x in p.buffer.dims)
-            key.append(("buffer", dtype.elem, dims, (-1,) * len(dims), min(16, dtype.itemsize), 4))
+            key.append(("buffer", dtype.elem, dims, (-1,) * len(dims), min(16, dtype.itemsize), NOALIAS))
         elif p.kind == "scalar":
             assert isinstance(p.dtype, DType)
             key.append(("scalar", p.dtype.elem))
@@ -591,28 +597,39 @@ def key_of_dtypes(d: Definition, dtypes: Any) -> tuple[Any, ...]:
     return tuple(key)
 
 
+def key_of_any(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key for arguments that may overlap each other and be of any size."""
+    return tuple((*k[:5], k[5] & ~NOALIAS | BIG) if k[0] == "buffer" else k for k in key)
+
+
 def key_like(d: Definition, like: Any) -> tuple[Any, ...]:
-    """The launcher's key for arguments like these; torch meta tensors count as dense and 16-byte aligned."""
+    """The launcher's key for arguments like these; torch meta tensors count as 16-byte aligned and apart."""
     values = like if isinstance(like, (tuple, list)) else (like,)
     if len(values) > len(d.params):
         raise TypeError(f"tl.compile({d.name}): like has {len(values)} arguments, the kernel takes {len(d.params)}")
     key: list[Any] = []
+    bytes_of: list[tuple[int, range]] = []  # position in the key, addresses
     for n, p in enumerate(d.params):
         v = values[n] if n < len(values) else p.default
         if n >= len(values) and not p.has_default:
             raise TypeError(f"tl.compile({d.name}): like has no value for {p.name}")
         if p.kind == "buffer":
-            key.append(("none",) if v is None else buffer_key(d, p, v))
+            part, where = (("none",), range(0)) if v is None else buffer_key(d, p, v)
+            key.append(part)
+            bytes_of.append((n, where))
         elif p.kind == "scalar":
             assert isinstance(p.dtype, DType)
             key.append(("scalar", p.dtype.elem))
         else:
             key.append(("const", v))
+    for n, a in bytes_of:
+        if a and any(m != n and a.start < b.stop and b.start < a.stop for m, b in bytes_of if b):
+            key[n] = (*key[n][:5], key[n][5] & ~NOALIAS)
     return tuple(key)
 
 
-def buffer_key(d: Definition, p: Param, v: Any) -> tuple[Any, ...]:
-    """One tensor's part of the key."""
+def buffer_key(d: Definition, p: Param, v: Any) -> tuple[tuple[Any, ...], range]:
+    """One tensor's part of the key, and its addresses (none of a meta tensor)."""
     if getattr(getattr(v, "device", None), "type", None) == "meta":
         elem, shape, strides, address = as_dtype(v.dtype).elem, tuple(v.shape), tuple(v.stride()), 0
     else:
@@ -635,8 +652,12 @@ def buffer_key(d: Definition, p: Param, v: Any) -> tuple[Any, ...]:
     steps = tuple(s if s in (0, 1) else -divisor(s) for s in strides)
     align = address & -address if address else 16
     size = BY_ELEM[elem].itemsize
-    flags = 1 | (2 if dense else 0) | (4 if step * size >= 1 << 31 else 0)
-    return ("buffer", elem, tuple(dims), steps, min(16, align), flags)
+    below = sum((n - 1) * s for n, s in zip(shape, strides) if s < 0)
+    above = sum((n - 1) * s for n, s in zip(shape, strides) if s > 0) + 1
+    where = range(address + below * size, address + above * size) if address and step else range(0)
+    big = step and (below < 0 or above * size >= 1 << 31)
+    flags = NOALIAS | (DENSE if dense else 0) | (BIG if big else 0)
+    return ("buffer", elem, tuple(dims), steps, min(16, align), flags), where
 
 
 def divisor(n: int) -> int:
@@ -665,7 +686,9 @@ def compile(
     Compiled now with dtypes= or like=, else at the first call with each kind of arguments.
 
     target: "gfx942", ...; None: the device of the tensors, for CPU tensors the simulated chip. dtypes: of
-    the parameters whose dtype is open. like: arguments to compile for (torch meta tensors allowed).
+    the parameters whose dtype is open; any strides fit. Arguments of which one is written and overlaps another, and
+    such of 2 GiB and more, run code of their own, compiled at their first call. like: arguments to compile for (torch
+    meta tensors allowed); others must be like them.
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(

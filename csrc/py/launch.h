@@ -46,8 +46,10 @@ typedef struct TlPyLauncher {
     TL_VEC(PyObject *) symbols; /* str, owned */
     TlArena arena;              /* of nodes and symbols */
     PyObject *cache;            /* dict: key -> Binary */
-    TlPyBinary *last, *fixed;   /* last run, or NULL; the only one of an ahead-of-time kernel, or NULL */
-    char *last_key;             /* of last_hit */
+    TlPyBinary *last, *fixed;   /* last run, or NULL; the one of an ahead-of-time kernel, or NULL */
+    PyObject *general; /* callable: fixed's twin for arguments that overlap or span far; NULL: refused */
+    TlPyBinary *twin;  /* what it gave, or NULL */
+    char *last_key;    /* of last_hit */
     size_t last_key_size;
     TlPyBinary *last_hit;
     PyObject **last_consts; /* nconsts, owned */
@@ -82,6 +84,8 @@ size_t tl_launch_key_max(const TlPyLauncher *self);
 PyObject *tl_launch_key_object(const LaunchCall *c);
 /* Do the arguments fit code that was compiled for b->requires (the params part of such a key)? */
 bool tl_launch_requires(const LaunchCall *c, const TlPyBinary *b);
+/* Does a buffer overlap another, one of the two written by b, or need 64-bit addresses? */
+bool tl_launch_general(const LaunchCall *c, const TlPyBinary *b);
 /* Stored-to arguments: writable, no element twice. */
 bool tl_launch_outputs(const LaunchCall *c, const TlPyBinary *b);
 /* A Python or NumPy number as the bytes of a scalar of this type. */

@@ -531,6 +531,18 @@ requires_buffer(const LaunchCall *c, uint32_t k, PyObject *want, uint64_t writte
 }
 
 bool
+tl_launch_general(const LaunchCall *c, const TlPyBinary *b)
+{
+    const uint64_t written = written_params(b);
+    for (uint32_t k = 0; k < c->self->nparams; k++)
+        if (c->self->params[k].kind == PARAM_BUFFER && !c->args[k].none &&
+            ((c->args[k].cls.flags & TL_CLASS_BIG) ||
+             (!(c->args[k].cls.flags & TL_CLASS_NOALIAS) && order_matters(c, k, written))))
+            return true;
+    return false;
+}
+
+bool
 tl_launch_requires(const LaunchCall *c, const TlPyBinary *b)
 {
     PyObject *requires = b->requires;

@@ -139,11 +139,11 @@ launcher_fill(TlPyLauncher *self, PyObject *params)
 static PyObject *
 launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"name", "params", "specialize", "fixed", NULL};
-    PyObject *name, *params, *specialize, *fixed = Py_None;
+    static char *names[] = {"name", "params", "specialize", "fixed", "general", NULL};
+    PyObject *name, *params, *specialize, *fixed = Py_None, *general = Py_None;
     TlPyState *st = tl_py_state_of(type);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O|O:Launcher", names, &name, &PyTuple_Type, &params,
-                                     &specialize, &fixed))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UO!O|OO:Launcher", names, &name, &PyTuple_Type, &params,
+                                     &specialize, &fixed, &general))
         return NULL;
     if (fixed != Py_None && !Py_IS_TYPE(fixed, st->binary_type))
         return PyErr_Format(PyExc_TypeError, "Launcher: fixed is a Binary or None");
@@ -157,6 +157,7 @@ launcher_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->name = Py_NewRef(name);
     self->specialize = Py_NewRef(specialize);
     self->fixed = fixed == Py_None ? NULL : (TlPyBinary *)Py_NewRef(fixed);
+    self->general = general == Py_None ? NULL : Py_NewRef(general);
     bool ok = launcher_fill(self, params);
     for (uint32_t i = 0; ok && self->fixed && i < self->fixed->nparams; i++)
         if (self->fixed->params[i] >= self->nparams)
@@ -176,6 +177,8 @@ launcher_traverse(PyObject *o, visitproc visit, void *arg)
     Py_VISIT(self->cache);
     Py_VISIT(self->last);
     Py_VISIT(self->fixed);
+    Py_VISIT(self->general);
+    Py_VISIT(self->twin);
     Py_VISIT(self->last_hit);
     for (uint32_t i = 0; self->params && i < self->nparams; i++)
         Py_VISIT(self->params[i].preset);
@@ -192,6 +195,8 @@ launcher_clear(PyObject *o)
     Py_CLEAR(self->cache);
     Py_CLEAR(self->last);
     Py_CLEAR(self->fixed);
+    Py_CLEAR(self->general);
+    Py_CLEAR(self->twin);
     Py_CLEAR(self->last_hit);
     for (uint32_t i = 0; self->params && i < self->nparams; i++)
         Py_CLEAR(self->params[i].preset);
@@ -332,38 +337,64 @@ dict_key(const TlPyLauncher *self, const LaunchCall *c, const char *key, size_t 
     return t;
 }
 
+/* What a callback made, if it is a Binary for these parameters; takes the reference. NULL with an exception.
+ */
+static TlPyBinary *
+check_made(const TlPyLauncher *self, PyObject *made, const char *by)
+{
+    if (!made)
+        return NULL;
+    bool ok = true;
+    if (!Py_IS_TYPE(made, self->st->binary_type)) {
+        PyErr_Format(PyExc_TypeError, "Launcher: %s gave %s, not a Binary", by, Py_TYPE(made)->tp_name);
+        ok = false;
+    }
+    for (uint32_t i = 0; ok && i < ((TlPyBinary *)made)->nparams; i++)
+        if (((TlPyBinary *)made)->params[i] >= self->nparams)
+            ok = bad("the Binary names a parameter that is not there");
+    if (!ok)
+        Py_CLEAR(made);
+    return (TlPyBinary *)made;
+}
+
 static TlPyBinary *
 make_binary(TlPyLauncher *self, const LaunchCall *c, PyObject *cache_key)
 {
     PyObject *key = tl_launch_key_object(c);
     PyObject *made = key ? PyObject_CallOneArg(self->specialize, key) : NULL;
     Py_XDECREF(key);
-    if (!made)
-        return NULL;
-    if (!Py_IS_TYPE(made, self->st->binary_type)) {
-        PyErr_Format(PyExc_TypeError, "Launcher: specialize gave %s, not a Binary", Py_TYPE(made)->tp_name);
-        Py_DECREF(made);
-        return NULL;
+    TlPyBinary *b = check_made(self, made, "specialize");
+    if (b && PyDict_SetItem(self->cache, cache_key, (PyObject *)b) < 0)
+        Py_CLEAR(b);
+    return b;
+}
+
+/* The code of an ahead-of-time kernel that these arguments fit. New reference; NULL with an exception. */
+static TlPyBinary *
+fixed_binary(TlPyLauncher *self, const LaunchCall *c)
+{
+    TlPyBinary *b = self->fixed;
+    if (self->general && tl_launch_general(c, b)) {
+        if (!self->twin) {
+            TlPyBinary *made = check_made(self, PyObject_CallNoArgs(self->general), "general");
+            if (!made)
+                return NULL;
+            Py_XSETREF(self->twin, made);
+        }
+        b = self->twin;
     }
-    TlPyBinary *b = (TlPyBinary *)made;
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < b->nparams; i++)
-        if (b->params[i] >= self->nparams)
-            ok = bad("the Binary names a parameter that is not there");
-    if (!ok || PyDict_SetItem(self->cache, cache_key, made) < 0)
-        Py_CLEAR(made);
-    return (TlPyBinary *)made;
+    Py_INCREF(b);
+    if (b->requires != Py_None && !tl_launch_requires(c, b))
+        Py_CLEAR(b);
+    return b;
 }
 
 /* New reference; NULL with an exception. */
 static TlPyBinary *
 find_binary(TlPyLauncher *self, const LaunchCall *c)
 {
-    if (self->fixed) {
-        if (self->fixed->requires != Py_None && !tl_launch_requires(c, self->fixed))
-            return NULL;
-        return (TlPyBinary *)Py_NewRef(self->fixed);
-    }
+    if (self->fixed)
+        return fixed_binary(self, c);
     char key[8 + LAUNCH_MAX_PARAMS * (8 + 2 * TL_TENSOR_MAX_RANK)];
     size_t size = tl_launch_key(c, key);
     if (self->last_hit && size == self->last_key_size && memcmp(key, self->last_key, size) == 0 &&
@@ -651,6 +682,8 @@ get_binaries(PyObject *o, void *Py_UNUSED(closure))
     PyObject *list = PyDict_Values(self->cache);
     if (list && self->fixed && PyList_Append(list, (PyObject *)self->fixed) < 0)
         Py_CLEAR(list);
+    if (list && self->twin && PyList_Append(list, (PyObject *)self->twin) < 0)
+        Py_CLEAR(list);
     return list;
 }
 
@@ -674,11 +707,14 @@ static PyMemberDef launcher_members[] = {
 
 static PyType_Slot launcher_slots[] = {
     {Py_tp_doc,
-     "Launcher(name, params, specialize, fixed=None)\n\nThe call of a kernel. params: one tuple a parameter: "
+     "Launcher(name, params, specialize, fixed=None, general=None)\n\nThe call of a kernel. params: one "
+     "tuple a parameter: "
      "(kind, "
      "name, dtype or None, dims or None, annotation as written[, default]), kind \"buffer\", \"scalar\" or "
      "\"const\". specialize(key) makes a Binary for arguments of a kind not met before; key is (\"cpu\" or "
-     "\"rocm\", device index, chip, params). LaunchError and LaunchTypeError name the parameter that does "
+     "\"rocm\", device index, chip, params). fixed: the only Binary, general() its twin for arguments "
+     "that overlap or need 64-bit addresses, else refused. LaunchError and LaunchTypeError name the "
+     "parameter that does "
      "not fit."},
     {Py_tp_new, launcher_new},
     {Py_tp_dealloc, launcher_dealloc},

@@ -459,6 +459,70 @@ def test_overlap() -> None:
     assert compiled.asm["tir"].count("noalias") == 1
 
 
+GRID_MATMUL = """
+M, N, K = tl.dims("M N K")
+@tl.kernel
+def mm(A: tl.Buffer[M, K], B: tl.Buffer[K, N], C: tl.Buffer[M, N]):
+    for i, j, k in tl.grid(M, N, K):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+
+
+def matmul_in_order(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    """Python's loops, each sum rounded to c's type, as code for one element after the other does it."""
+    with np.errstate(all="ignore"):
+        for i, j, k in np.ndindex(a.shape[0], b.shape[1], a.shape[1]):
+            c[i, j] = np.float16(np.float32(c[i, j]) + np.float32(a[i, k]) * np.float32(b[k, j]))
+
+
+def test_dtypes_alone_compile_the_loops() -> None:
+    """Ahead of time by dtypes: tiles and one rounding, as a call has it; arguments that overlap run in order."""
+    mm = module(GRID_MATMUL).mm
+    compiled = tl.compile(mm, dtypes=tl.float16)
+    assert compiled.notes == [] and "mfma" in compiled.asm["thread"]
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((17, 4100), (4100, 19)))
+    c = np.full((17, 19), 0.5, np.float16)
+    compiled(a, b, c)
+    np.testing.assert_array_equal(c, (0.5 + a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16))
+    x = rng.integers(-2, 3, (9, 9)).astype(np.float16)
+    want = x.copy()
+    matmul_in_order(want, want, want)
+    for _ in range(2):
+        y = x.copy()
+        compiled(y, y, y)
+        np.testing.assert_array_equal(y, want)
+        assert any("may overlap" in n for n in compiled.notes)
+    c[...] = 0.5
+    compiled(a, b, c)
+    assert compiled.notes == []
+    big = tl.compile(module(GRID_MATMUL).mm, dtypes={"A": tl.float16, "B": tl.float16, "C": tl.float16})
+    y = x.copy()
+    big(x[::-1], x[:, ::-1], y)  # negative strides
+    np.testing.assert_array_equal(y, x + x[::-1].astype(np.float64) @ x[:, ::-1])
+
+
+def test_like_overlapping_arguments() -> None:
+    """like= shows which arguments overlap, and which run backward."""
+    mm = module(GRID_MATMUL).mm
+    x = np.random.default_rng(8).integers(-2, 3, (9, 9)).astype(np.float16)
+    want = x.copy()
+    matmul_in_order(want, want, want)
+    y = x.copy()
+    tl.compile(mm, like=(x, x, x))(y, y, y)
+    np.testing.assert_array_equal(y, want)
+    y = x.copy()
+    compiled = tl.compile(mm, like=(x, x, x.copy()))  # what is only read may be one tensor
+    assert compiled.notes == []
+    compiled(x, x, y)
+    np.testing.assert_array_equal(y, x + x.astype(np.float64) @ x)
+    with pytest.raises(tl.LaunchError, match="overlaps another argument"):
+        compiled(x, y, y)
+    y = x.copy()
+    tl.compile(mm, like=(x[::-1], x, x.copy()))(x[::-1], x, y)
+    np.testing.assert_array_equal(y, x + x[::-1].astype(np.float64) @ x)
+
+
 def test_threads_parse(tmp_path) -> None:
     """Several threads read sources while the garbage collector runs at every turn and lets others in."""
     body = "".join(f"    a{i} = (x + {i}) * (x - {i}) if x > {i} else [x, x + 1, -x]\n" for i in range(60))

@@ -419,6 +419,35 @@ def test_ahead_of_time_overlap(fake):
     launcher(z[8:], x, z[:8])
 
 
+def test_ahead_of_time_twin(fake):
+    """Overlapping and far-reaching tensors get the code that general() makes, once."""
+    want, wide = ("buffer", "f16", (-1,), (-1,), 2, 1), ("buffer", "f16", (-1,), (-1,), 2, 4)
+    params = tuple(("buffer", name, None, None, "Buffer") for name in "AB")
+    slots = tuple(("ptr", i, 0) for i in range(2))
+    binary, twin = (fake.binary((0, 1), slots, writes=(1,), requires=(w,) * 2) for w in (want, wide))
+    made = []
+
+    def general():
+        made.append(1)
+        return twin
+
+    launcher = fake.core.Launcher("k", params, None, fixed=binary, general=general)
+    x, z = f16(16), f16(16)
+    launcher(x, z)
+    assert launcher.last is binary and not made
+    launcher(z[1:], z)
+    assert launcher.last is twin
+    launcher(x[::-1], z)
+    assert launcher.last is twin and made == [1] and launcher.binaries == [binary, twin]
+    launcher(x, z)
+    assert launcher.last is binary
+    fails(lambda: launcher(np.zeros(16, np.float32), z), LaunchError, "dtype")
+    for wrong, error in ((lambda: 5, TypeError), (lambda: 1 // 0, ZeroDivisionError)):
+        bad = fake.core.Launcher("k", params, None, fixed=binary, general=wrong)
+        with pytest.raises(error):
+            bad(z, z)
+
+
 def test_bad_descriptions(fake):
     core = fake.core
     for params in [

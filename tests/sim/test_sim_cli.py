@@ -192,6 +192,52 @@ def test_saved_kernel_errors(saved, capsys, args, text):
     assert text in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "args, text",
+    [
+        (
+            ["A=16x24:ones", "B=32x40:ones", "C=16x40:zeros"],
+            "--arg B=32x40:ones: dim 0 of B is K = 32, dim 1 of A is 24",
+        ),
+        (
+            ["B=24x40:ones", "A=16x24:ones", "C=17x40:zeros"],
+            "--arg C=17x40:zeros: dim 0 of C is M = 17, dim 0 of A is 16",
+        ),
+        (["A=16x24", "B=24x40", "C=16x40", "H=13"], "--arg H=13: dim 0 of H is K // 2 = 12, not 13"),
+        (["A=16x24:ones", "B=24x40:ones", "C=16x40:zeros"], ""),
+    ],
+)
+def test_dims_of_one_name_agree(tmp_path, capsys, args, text):
+    """A saved kernel knows its dims' names: arguments of other sizes are refused, as a call refuses them."""
+    import tilelang as tl
+
+    m, n, k = tl.dims("M N K")
+
+    @tl.kernel
+    def mm(A: tl.float32[m, k], B: tl.float32[k, n], C: tl.float32[m, n], H: tl.float32[k // 2]):
+        for i, j, r in tl.grid(m, n, k):
+            C[i, j] += A[i, r] * B[r, j] + H[0] * 0
+
+    path, save = str(tmp_path / "mm.hsaco"), str(tmp_path / "c.npy")
+    tl.compile(mm, target="gfx942", dtypes=()).save(path)
+    args = args if len(args) == 4 else [*args, "H=12"]
+    run = [path, *(x for a in args for x in ("--arg", a)), "--check", "all", "--save", save]
+    assert cli.main(run) == (2 if text else 0), capsys.readouterr().err
+    assert text in capsys.readouterr().err
+    if not text:
+        assert (np.load(save) == 24).all() and np.load(save).shape == (16, 40)
+
+
+def test_sizes_as_text():
+    from tilelang.sim._saved import size_of
+
+    names = {"K": (24, "dim 1 of A"), "M": (0, "dim 0 of A")}
+    for text, want in (("K // 2", 12), ("(K - 1) % 5", 3), ("K * K + -1", 575), ("7", 7)):
+        assert size_of(text, names) == want
+    for text in ("N", "K // M", "K ** 2", "K.x", "f(K)", "", "'a' * K"):
+        assert size_of(text, names) is None
+
+
 def test_description_that_is_none(tmp_path, capsys):
     path = tmp_path / "x.hsaco.json"
     for text in ("{}", "[1]", "nonsense"):

@@ -14,7 +14,7 @@ from .._lazy import module
 from ..errors import CompileError, TileLangError
 from .base import PLACES, set_current
 from .dtypes import BY_ELEM
-from .params import Dim, DimExpr, Param
+from .params import Dim, DimExpr, Param, bare
 from .source import Source
 from .trace import Trace
 
@@ -40,6 +40,7 @@ class Built:
         self.params: tuple[int, ...] = ()
         self.slots: tuple[Any, ...] = ()
         self.names: tuple[str, ...] = ()
+        self.sizes: tuple[Any, ...] = ()  # of each argument: the dims of its annotation as written, or None
         self.writes: tuple[int, ...] = ()
         self.lds = 0
         self.lines: dict[int, str] | None = None  # filled in by tilelang.lines
@@ -252,6 +253,13 @@ def only_reads_overlap(key: Key, tile_params: list[int], written: set[int]) -> K
     return tuple((*k[:5], k[5] | NOALIAS) if k[0] == "buffer" else k for k in key)
 
 
+def sizes_of(p: Param) -> list[int | str] | None:
+    """The dims of a buffer's annotation: ints, names and expressions as text; None: any, or no buffer."""
+    if p.kind != "buffer" or p.buffer.dims is None:
+        return None
+    return [d if isinstance(d, int) else bare(repr(d)) for d in p.buffer.dims]
+
+
 def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requires: Any = None) -> Any:
     """Compiles one specialisation; the launcher's Binary, with a Built as its owner."""
     t0 = time.perf_counter()
@@ -259,12 +267,14 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     alone = only_reads_overlap(key, tracing.tile_params, t.written)
     if alone is not None:
         t = tracing.run(alone, options, target)
+        requires = alone if requires is not None else None
     ir = t.ir
     out = Built()
     out.name = tracing.source.fn.__name__
     out.target = target
     out.key = key
     out.names = tuple(tracing.params[n].name for n in tracing.tile_params)
+    out.sizes = tuple(sizes_of(tracing.params[n]) for n in tracing.tile_params)
     out.writes = tuple(sorted(t.written))
     out.tile_text = ir.text(t.kernel, True)
     t1 = time.perf_counter()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import math
+import operator
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,33 @@ def short_name(dtype: str) -> str:
     if not m:
         raise ValueError(f"the saved kernel has an argument of an unknown dtype {dtype!r}")
     return {"bfloat": "bf", "float": "f", "uint": "u", "int": "i"}[m[1]] + m[2] + m[3]
+
+
+OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def size_of(text: str, names: dict[str, tuple[int, str]]) -> int | None:
+    """The value of a dim like "K // 2" for the sizes in `names`; None where a name or the value is not known."""
+
+    def value(node: ast.AST) -> int:
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return int(OPERATORS[type(node.op)](value(node.left), value(node.right)))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -value(node.operand)
+        if isinstance(node, ast.Name):
+            return names[node.id][0]
+        return int(ast.literal_eval(node))
+
+    try:
+        return value(ast.parse(text, mode="eval").body)
+    except (KeyError, ValueError, TypeError, SyntaxError, ZeroDivisionError):
+        return None
 
 
 class Saved:
@@ -88,7 +117,26 @@ class Saved:
         missing = [n for n in self.params if n not in out]
         if missing:
             raise ValueError(f"no --arg for {', '.join(missing)} of kernel {self.data['kernel']}")
+        self._agree({text.partition("=")[0]: text for text in texts})
         return out
+
+    def _agree(self, texts: dict[str, str]) -> None:
+        """Dims of one name have one size, expressions of them (K // 2) the size that follows."""
+        first: dict[str, tuple[int, str]] = {}  # name -> size, where it was met first
+        dims = [
+            (name, axis, n, str(want))
+            for name, shape in self.shapes.items()
+            for axis, (n, want) in enumerate(zip(shape, self.params[name].get("sizes") or ()))
+        ]
+        for name, axis, n, want in dims:
+            if want.isidentifier():
+                size, where = first.setdefault(want, (n, f"dim {axis} of {name}"))
+                if size != n:
+                    raise ValueError(f"--arg {texts[name]}: dim {axis} of {name} is {want} = {n}, {where} is {size}")
+        for name, axis, n, want in dims:
+            expected = n if want.isidentifier() else size_of(want, first)
+            if expected not in (None, n):
+                raise ValueError(f"--arg {texts[name]}: dim {axis} of {name} is {want} = {expected}, not {n}")
 
     def _shape(self, text: str, name: str, rest: str) -> tuple[tuple[int, ...], str]:
         p = self.params[name]
@@ -112,6 +160,9 @@ class Saved:
                 raise ValueError(f"--arg {text}: dim {i} of {name} must be a multiple of {div}")
             if strides[i] is not None and strides[i] != dense[i] and n > 1:
                 raise ValueError(f"--arg {text}: stride {i} of {name} was compiled as {strides[i]}, not {dense[i]}")
+        size = math.prod(shape) * np.dtype(DTYPES.get(short_name(p["dtype"]), "u1")).itemsize
+        if not p.get("big", True) and size >= 1 << 31:
+            raise ValueError(f"--arg {text}: {name} takes {size} bytes, the kernel was compiled for less than 2 GiB")
         writes = name in self.data["writes"]
         return shape, contents or ("undef" if writes else "zeros")
 
