@@ -35,6 +35,11 @@ def add(fault: SimulatorFault, built: Any) -> None:
             at = getattr(r, pc, None)
             if at is not None and not getattr(r, line, None):
                 setattr(r, line, table(built).get(at))
+        told = built.asserts.get(getattr(r, "line", None)) if getattr(r, "check", "") == "trap" else None
+        if told:
+            text = " or ".join(told)
+            r.message = f"{text} ({r.message})"
+            fault.message = fault.message.replace("trap: s_trap", f"trap: {text}: s_trap", 1)
     where = sorted({r.line for r in fault.reports if getattr(r, "line", None)})
     if where:
         fault.message += "\n  at " + ", ".join(where[:4])

@@ -97,9 +97,13 @@ def test_refused_by_name(kernel: tl.Kernel) -> None:
     "kernel, hint",
     [
         (misspelt, "did you mean tl.program_id?"),
-        (unknown, "help(tilelang) lists what kernels can call"),
+        (unknown, "tl.atomic_add is not there yet: docs/frontend.md has the list"),
         (method, "it is a function: tl.sum(x, ...)"),
-        (foreign, "functions of other packages take no tiles; use those of tilelang"),
+        (
+            foreign,
+            "functions of other packages take no tiles; use those of tilelang: use tl.exp, which takes tiles and "
+            "run-time scalars",
+        ),
         (mutable, "rebind a name instead (x = x * 2); tl.where changes a part"),
         (gathered, "a block is selected by a slice, X[p * C : (p + 1) * C], which needs no mask"),
     ],
@@ -109,6 +113,34 @@ def test_hint(kernel: tl.Kernel, hint: str) -> None:
     with pytest.raises(tl.CompileError) as e:
         kernel(np.zeros(100, np.float32))
     assert e.value.hint == hint
+
+
+@pytest.mark.parametrize("text", ["x is not small", ""])
+def test_assertion_tells_its_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault of a run-time assertion has its text and its line, with one kernel or several assertions in it."""
+
+    @tl.kernel(grid=2)
+    def checked(X: tl.Buffer[N], limit: tl.float32):
+        p = tl.program_id(0)
+        x = X[p * 64 : (p + 1) * 64]
+        tl.assert_(x > -100, "x is far below")
+        if text:
+            assert tl.max(x, axis=0) < limit, text
+        else:
+            assert tl.max(x, axis=0) < limit
+        X[p * 64 : (p + 1) * 64] = x + 1
+
+    x = np.arange(100, dtype=np.float32)
+    checked(x, 100.0)
+    with pytest.raises(tl.SimulatorFault) as e:
+        checked(x, 80.0)
+    want = text or "assertion failed"
+    (report,) = e.value.reports
+    assert report.check == "trap" and report.message.startswith(want) and report.workgroup == [1, 0, 0]
+    assert f"trap: {want}: s_trap 2" in str(e.value) and "test_guide.py:" in str(e.value)
+    x[3] = -200
+    with pytest.raises(tl.SimulatorFault, match="trap: x is far below: s_trap 2"):
+        checked(x, 200.0)
 
 
 def test_python_type_as_annotation() -> None:

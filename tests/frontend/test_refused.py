@@ -11,6 +11,9 @@ from fe_util import buf, module, scalar, traced
 import tilelang as tl
 
 HEAD = """
+import math
+import numpy as np
+
 N = tl.dim("N")
 LIST = [1, 2, 3]
 ARRAY = __import__("numpy").zeros(3)
@@ -51,8 +54,19 @@ CASES: dict[str, tuple[str, str, str, str | None]] = {
     "dtype": ("y = tl.zeros([4], dtype=n)", "tl.zeros([4], dtype=n)", "no such dtype", None),
     "item_of_value": ("t = x[0:64]\nt[0] = 3", "t[0]", "cannot be assigned to in part", "tl.where"),
     "index_of_value": ("y = x[0:64][n]", "x[0:64][n]", "indexed with", "shared"),
-    "negative_step": ("y = x[64:0:-1]", "x[64:0:-1]", "positive constant", "arange"),
-    "runtime_step": ("y = x[0:64:n]", "x[0:64:n]", "positive constant", "arange"),
+    "negative_step": ("y = x[64:0:-1]", "x[64:0:-1]", "positive constant", "strided view"),
+    "runtime_step": ("y = x[0:64:n]", "x[0:64:n]", "positive constant", "strided view"),
+    "step": ("y = x[0:64:2]", "x[0:64:2]", "slices with a step are not there yet, got step 2", "strided view"),
+    "step_open": ("y = x[::3]", "x[::3]", "slices with a step are not there yet, got step 3", "strided view"),
+    "step_store": ("x[0:64:2] = 1.0", "x[0:64:2]", "slices with a step are not there yet", "strided view"),
+    "step_value": ("t = x[0:64]\ny = t[::2]", "t[::2]", "slices with a step are not there yet, got step 2", "strided"),
+    "foreign_tanh": ("y = math.tanh(x[0:64])", "math.tanh(x[0:64])", "float() of", "tl.exp(2 * x) + 1"),
+    "foreign_exp": ("y = 1 + math.exp(x[0])", "math.exp(x[0])", "float() of", "use tl.exp,"),
+    "foreign_max": ("y = np.maximum(x[0:64], 0)", "np.maximum(x[0:64], 0)", "no single truth value", "tl.maximum"),
+    "foreign_tanh_np": ("y = np.tanh(x[0:64])", "np.tanh(x[0:64])", "no callable tanh", "tl.exp(2 * x) + 1"),
+    "no_tanh": ("y = tl.tanh(x[0:64])", "tl.tanh", "no attribute 'tanh'", "tl.exp(2 * x) + 1"),
+    "no_method": ("y = x[0:64].sigmoid()", "x[0:64].sigmoid", "no attribute 'sigmoid'", "tl.exp(-x)"),
+    "not_yet": ("y = tl.atomic_add(x[0:64], 1)", "tl.atomic_add", "no attribute", "not there yet"),
     "bool_mask": ("y = x[x[0:64] > 0]", "x[x[0:64] > 0]", "bool mask", "tl.where"),
     "slice_extent": ("o[0:n] = 1", "o[0:n]", "is not constant", "lo + C"),
     "slice_empty": ("y = x[8:8]", "x[8:8]", "at least 1", None),

@@ -221,6 +221,13 @@ class TraceBase:
         file, line, col, end = place or self.locate()
         raise CompileError(message, file or None, line, col, end, hint, code)
 
+    def fail_call(self, message: str, hint: str) -> NoReturn:
+        """`fail`; where a function of another package was called, the hint names ours."""
+        from . import hints
+
+        place = self.locate()
+        self.fail(message, hints.of_place(place) or hint, place)
+
     # -- emission --
 
     def ty(self, kind: str, dtype: DType | None = None, shape: tuple[int, ...] = ()) -> int:

@@ -12,7 +12,8 @@ from .. import _core, lines
 from .._env import flag
 from .._lazy import module
 from ..errors import CompileError, TileLangError
-from .base import PLACES, set_current
+from . import hints
+from .base import PLACES, Place, set_current
 from .dtypes import BY_ELEM
 from .params import Dim, DimExpr, Param, bare
 from .source import Source
@@ -43,20 +44,27 @@ class Built:
         self.sizes: tuple[Any, ...] = ()  # of each argument: the dims of its annotation as written, or None
         self.writes: tuple[int, ...] = ()
         self.lds = 0
+        self.asserts: dict[str, list[str]] = {}  # "file:line" -> messages
         self.lines: dict[int, str] | None = None  # filled in by tilelang.lines
 
 
-def hint_of(e: Exception) -> str | None:
+def hint_of(e: Exception, place: Place) -> str | None:
     """A way out for a Python error in a kernel's body: the name that was meant, functions that take no tiles."""
     if isinstance(e, AttributeError) and isinstance(e.name, str):
         package = sys.modules[__package__.partition(".")[0]]
         if e.obj is package:
+            known = hints.way_out(e.name)
+            if known is not None:
+                return known
             near = difflib.get_close_matches(e.name, [n for n in dir(package) if not n.startswith("_")], 1)
             return f"did you mean tl.{near[0]}?" if near else "help(tilelang) lists what kernels can call"
         if type(e.obj).__module__.startswith(package.__name__ + ".") and hasattr(package, e.name):
             return f"it is a function: tl.{e.name}(x, ...)"
+        if type(e.obj).__module__.startswith(package.__name__ + "."):
+            return hints.way_out(e.name)
     if isinstance(e, TypeError) and ("not Tile" in str(e) or "type Tile" in str(e)):
-        return "functions of other packages take no tiles; use those of tilelang"
+        found = hints.of_place(place)
+        return "functions of other packages take no tiles; use those of tilelang" + (f": {found}" if found else "")
     return None
 
 
@@ -121,7 +129,9 @@ class Tracing:
                 file, line, col, end = place_of(e, t)
                 what = str(e) or type(e).__name__
                 text = what if isinstance(e, TypeError) else f"{type(e).__name__}: {what}"
-                raise CompileError(text, file or None, line, col, end, hint_of(e), "PYTHON") from e
+                raise CompileError(
+                    text, file or None, line, col, end, hint_of(e, (file, line, col, end)), "PYTHON"
+                ) from e
             ir.verify(k)
             return t
         finally:
@@ -294,6 +304,7 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     out.grid = None if options.get("grid") is not None else grid
     out.params = tuple(tracing.tile_params)
     out.slots = slots_of([], key, tracing.tile_params, lambda n, i: tracing.declared(tracing.params[n], i))
+    out.asserts = t.asserts
     out.notes = [row[1] for row in ir.diagnostics() if row[0] == "note"] + t.notes
     out.resources = resources(code.resources, target, out.block)
     out.times = {"trace": (t1 - t0) * 1e3, "passes": (t2 - t1) * 1e3, "load_llvm": (t3 - t2) * 1e3}

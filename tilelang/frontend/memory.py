@@ -11,6 +11,7 @@ from .dtypes import DType, as_dtype, bool_, int32
 from .values import Alloc, BufferVal, FromEnd, Idx, Memory, Scalar, Tile, Value
 
 MAX_RANK = 6
+STRIDED = "give the kernel a strided view of the tensor, x[::2] or x[::-1]: any strides are accepted"
 GRID_KINDS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 
 
@@ -105,10 +106,9 @@ class MemoryMixin(ArithMixin):
         size = mem.shape[axis]
         step = 1 if s.step is None else s.step
         if isinstance(step, Value) or not isinstance(step, int) or step < 1:
-            self.fail(
-                f"a slice's step must be a positive constant, got {self.describe(step)}",
-                "index with a tile: lo - tl.arange(0, C)",
-            )
+            self.fail(f"a slice's step must be a positive constant, got {self.describe(step)}", STRIDED)
+        if step != 1:
+            self.fail(f"slices with a step are not there yet, got step {step}", STRIDED)
         lo = 0 if s.start is None else self._from_end(mem, axis, s.start, "a slice's start")
         hi = size if s.stop is None else self._from_end(mem, axis, s.stop, "a slice's end")
         capacity, end = self._capacity(lo, hi, s.stop is None)
@@ -302,6 +302,8 @@ class MemoryMixin(ArithMixin):
             at = next(n for n, i in enumerate(items) if i is Ellipsis)
             items[at : at + 1] = [slice(None)] * (len(x.shape) - used)
         for i in items:
+            if isinstance(i, slice) and i.step not in (None, 1):
+                self.fail(f"slices with a step are not there yet, got step {i.step}", STRIDED)
             if i is not None and not (isinstance(i, slice) and i == slice(None)):
                 self.fail(
                     "a value tile is indexed with `:`, `...` and None only",

@@ -64,6 +64,7 @@ class Trace(ControlMixin):
         self.resolve_extent: Any = None  # name of a buffer -> the integer of that name outside, or None
         self.call_depth = 0
         self.dims: dict[str, Any] = {}  # named dims -> int or Idx
+        self.asserts: dict[str, list[str]] = {}  # "file:line" -> messages of the run-time assertions there
         self.helpers: dict[int, tuple[Any, Any]] = {}
 
     # -- literals of the rewritten source --
@@ -303,8 +304,11 @@ class Trace(ControlMixin):
         if isinstance(c, bool):
             self.static_assert(c, message)
             return
-        text = message() if callable(message) else message
-        self.op("assert", (self.val(c),), (), {"msg": str(text or "assertion failed")})
+        text = str((message() if callable(message) else message) or "assertion failed")
+        self.op("assert", (self.val(c),), (), {"msg": text})
+        told = self.asserts.setdefault(f"{self.place[0]}:{self.place[1]}", [])
+        if text not in told:
+            told.append(text)
 
     # -- Python's builtins on run-time values --
 

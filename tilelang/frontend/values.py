@@ -67,10 +67,10 @@ class Value:
         )
 
     def __int__(self) -> int:
-        self.t.fail(f"int() of {self.describe()}: it is known at run time only", "use .to(tl.int32)")
+        self.t.fail_call(f"int() of {self.describe()}: it is known at run time only", "use .to(tl.int32)")
 
     def __float__(self) -> float:
-        self.t.fail(f"float() of {self.describe()}: it is known at run time only", "use .to(tl.float32)")
+        self.t.fail_call(f"float() of {self.describe()}: it is known at run time only", "use .to(tl.float32)")
 
     def __iter__(self) -> Any:
         self.t.fail(f"{self.describe()} cannot be iterated", "loop over range(...) and index with slices")
@@ -236,7 +236,7 @@ class Tile(Arith):
         return self.t.fill(self, value)
 
     def refuse_bool(self) -> NoReturn:
-        self.t.fail(
+        self.t.fail_call(
             f"{self.describe()} has no single truth value: no if, while, and, or, not, chained comparison on tiles",
             "use tl.where, & | ~ with parentheses around comparisons, or reduce with tl.any / tl.all",
         )
