@@ -86,7 +86,7 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
 
 /* ---- ordering with other workgroups ---- */
 
-/* Addresses of a coherent load or atomic: an invalidation after its wait makes it an acquire. */
+/* Addresses of a coherent load or atomic with return: an invalidation after its wait makes it an acquire. */
 static void
 note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
@@ -225,7 +225,7 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         try_release(w, r, v, m);
     if (group && (rmw || (st && !co.maybe)))
         release_group(w, v, m);
-    if ((device || group) && !st) {
+    if ((device || group) && !st && (!rmw || x->nvwrite)) { /* what its wave never sees orders nothing */
         note_coherent(w, r, v, m);
         if (device && isa_store_hides_scope(w->code->arch)) {
             w->chk->look = true;
