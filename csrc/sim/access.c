@@ -80,8 +80,8 @@ static const AtomName atom_rows[] = {
     {"min_f64", AT_FMIN, 8},         {"max_f64", AT_FMAX, 8},
     {"min_f32", AT_FMIN, 4},         {"max_f32", AT_FMAX, 4},
     {"pk_add_f16", AT_PKF16, 4},     {"pk_add_bf16", AT_PKBF16, 4},
-    {"min_num_f64", AT_FMIN, 8},     {"max_num_f64", AT_FMAX, 8},
-    {"min_num_f32", AT_FMIN, 4},     {"max_num_f32", AT_FMAX, 4},
+    {"min_num_f64", AT_FMINNUM, 8},  {"max_num_f64", AT_FMAXNUM, 8},
+    {"min_num_f32", AT_FMINNUM, 4},  {"max_num_f32", AT_FMAXNUM, 4},
     {"cond_sub_u32", AT_CONDSUB, 4}, {"sub_clamp_u32", AT_SUBCLAMP, 4},
     {"csub_u32", AT_SUBCLAMP, 4},    {"ordered_add_b64", AT_ORDERED, 8},
     {"cmpswap_f32", AT_FCMP, 4},
@@ -164,30 +164,63 @@ f_bf16(float f)
     return (u + 0x7fff + ((u >> 16) & 1)) >> 16;
 }
 
-/* The number wins over a NaN, two NaNs make the new one quiet; -0 is below +0. */
-static uint32_t
-minmax_f32(uint32_t a, uint32_t b, bool max)
+/* Is it a NaN of this exponent (all ones, in place)? */
+static bool
+is_nan(uint64_t x, uint64_t inf)
 {
-    float x = sim_f32(a), y = sim_f32(b);
-    if (x != x)
-        return y != y ? b | 0x00400000 : b;
-    if (y != y)
-        return a;
-    if (x == y)
-        return (a >> 31) == (uint32_t)max ? b : a;
-    return (x < y) == max ? b : a;
+    uint64_t mant = inf & (~inf + 1);
+    return (x & (inf | (mant - 1))) > inf;
 }
+
+/* The number wins over a quiet NaN, two NaNs make the new one quiet; -0 is below +0. A signalling NaN comes
+ * out quiet, but with `num` it is as a quiet one. inf: the exponent's bits; sign: the sign's. */
 static uint64_t
-minmax_f64(uint64_t a, uint64_t b, bool max)
+minmax(uint64_t a, uint64_t b, uint64_t inf, uint64_t sign, bool max, bool num)
 {
-    double x = sim_f64(a), y = sim_f64(b);
-    if (x != x)
-        return y != y ? b | UINT64_C(0x0008000000000000) : b;
-    if (y != y)
-        return a;
-    if (x == y)
-        return (a >> 63) == (uint64_t)max ? b : a;
-    return (x < y) == max ? b : a;
+    uint64_t quiet = (inf & (~inf + 1)) >> 1, na = is_nan(a, inf), nb = is_nan(b, inf);
+    if (na && !num && !(a & quiet))
+        return a | quiet;
+    if (nb && (na || (!num && !(b & quiet))))
+        return b | quiet;
+    if (na || nb)
+        return na ? b : a;
+    bool less = a & sign ? !(b & sign) || a > b : !(b & sign) && a < b;
+    return less == max ? b : a;
+}
+
+static uint64_t
+fminmax(AtomOp op, uint32_t bytes, uint64_t a, uint64_t b)
+{
+    bool max = op == AT_FMAX || op == AT_FMAXNUM, num = op == AT_FMINNUM || op == AT_FMAXNUM;
+    return bytes == 8 ? minmax(a, b, UINT64_C(0x7ff) << 52, UINT64_C(1) << 63, max, num)
+                      : minmax((uint32_t)a, (uint32_t)b, 0x7f800000u, 0x80000000u, max, num);
+}
+
+/* A sum; a NaN of memory, else of the data, stays but becomes quiet. */
+static uint64_t
+fadd(uint32_t bytes, uint64_t a, uint64_t b)
+{
+    uint64_t inf = bytes == 8 ? UINT64_C(0x7ff) << 52 : 0x7f800000u, quiet = (inf & (~inf + 1)) >> 1;
+    if (is_nan(a, inf))
+        return a | quiet;
+    if (is_nan(b, inf))
+        return b | quiet;
+    return bytes == 8 ? sim_f64_bits(sim_f64(a) + sim_f64(b))
+                      : sim_f32_bits(sim_f32((uint32_t)a) + sim_f32((uint32_t)b));
+}
+
+/* Subnormal numbers of the formats in x as zeros: op tells halves from bf16 from the rest. */
+static uint64_t
+flush(AtomOp op, uint32_t bytes, uint64_t x)
+{
+    if (op == AT_PKF16 || op == AT_PKBF16) {
+        uint32_t e = op == AT_PKF16 ? 0x7c00 : 0x7f80;
+        x &= x & e ? ~UINT64_C(0) : ~UINT64_C(0x7fff);
+        return x & ((x >> 16) & e ? ~UINT64_C(0) : ~UINT64_C(0x7fff0000));
+    }
+    if (bytes == 8)
+        return x & UINT64_C(0x7ff) << 52 ? x : x & UINT64_C(1) << 63;
+    return x & 0x7f800000u ? x : x & 0x80000000u;
 }
 
 static uint64_t
@@ -200,17 +233,19 @@ cond_swap(uint64_t old, uint64_t data)
 }
 
 static uint32_t
-add_halves(uint32_t a, uint32_t b)
+add_half(uint32_t a, uint32_t b)
 {
-    return (f_half(sim_f16(a & 0xffff) + sim_f16(b & 0xffff)) & 0xffff) |
-           f_half(sim_f16(a >> 16) + sim_f16(b >> 16)) << 16;
+    if (is_nan(a, 0x7c00))
+        return a | 0x200;
+    if (is_nan(b, 0x7c00))
+        return b | 0x200;
+    return f_half(sim_f16(a) + sim_f16(b)) & 0xffff;
 }
 
 static uint32_t
-add_bhalves(uint32_t a, uint32_t b)
+add_bhalf(uint32_t a, uint32_t b)
 {
-    return (f_bf16(sim_f32(a << 16) + sim_f32(b << 16)) & 0xffff) |
-           f_bf16(sim_f32(a & 0xffff0000u) + sim_f32(b & 0xffff0000u)) << 16;
+    return f_bf16(sim_f32((uint32_t)fadd(4, a << 16, b << 16))) & 0xffff;
 }
 
 uint64_t
@@ -252,11 +287,14 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
     case AT_MSKOR:
         return (old & ~data) | cmp;
     case AT_FADD:
-        return w8 ? sim_f64_bits(sim_f64(old) + sim_f64(data)) : sim_f32_bits(sim_f32(old) + sim_f32(data));
+        return fadd(bytes, old, data);
+    case AT_FADD_FLUSH:
+        return flush(op, 4, fadd(4, flush(op, 4, old), flush(op, 4, data)));
     case AT_FMIN:
     case AT_FMAX:
-        return w8 ? minmax_f64(old, data, op == AT_FMAX)
-                  : minmax_f32((uint32_t)old, (uint32_t)data, op == AT_FMAX);
+    case AT_FMINNUM:
+    case AT_FMAXNUM:
+        return fminmax(op, bytes, old, data);
     case AT_FCMP:
         return (w8 ? sim_f64(old) == sim_f64(cmp) : sim_f32(old) == sim_f32(cmp)) ? data : old;
     case AT_CONDXCHG:
@@ -272,11 +310,35 @@ sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp)
             return old;
         return (uint32_t)(old + 1) | ((old >> 32) + (data >> 32)) << 32;
     case AT_PKF16:
-        return add_halves((uint32_t)old, (uint32_t)data);
+        return add_half(old & 0xffff, data & 0xffff) | add_half(old >> 16 & 0xffff, data >> 16 & 0xffff)
+                                                           << 16;
     case AT_PKBF16:
-        return add_bhalves((uint32_t)old, (uint32_t)data);
+        return add_bhalf(old & 0xffff, data & 0xffff) | add_bhalf(old >> 16 & 0xffff, data >> 16 & 0xffff)
+                                                            << 16;
     }
     return old;
+}
+
+/* MODE's fields: subnormals of f32, and of 16 and 64 bits; bit 0 keeps those that come in, bit 1 those that
+ * go out. Sums obey both, but those of doubles neither. What is compared obeys the first: of minimum and
+ * maximum the operand itself is the result (gfx12: as it was compared), what compare-and-store leaves is
+ * flushed, too. */
+uint64_t
+sim_atom_mode(uint32_t mode, AtomOp op, uint32_t n, uint64_t old, uint64_t data, uint64_t cmp)
+{
+    bool halves = op == AT_PKF16 || op == AT_PKBF16, sum = halves || (op == AT_FADD && n == 4);
+    bool num = op == AT_FMINNUM || op == AT_FMAXNUM, most = op == AT_FMIN || op == AT_FMAX;
+    uint32_t keep = mode >> (n == 8 || halves ? 6 : 4) & 3;
+    if (keep == 3 || !(sum || num || most || op == AT_FCMP))
+        return sim_atom(op, n, old, data, cmp);
+    bool in = keep & 1;
+    uint64_t a = in ? old : flush(op, n, old), b = in ? data : flush(op, n, data);
+    uint64_t v = sim_atom(op, n, a, b, in ? cmp : flush(op, n, cmp));
+    if (sum)
+        return keep & 2 ? v : flush(op, n, v);
+    if (most)
+        return v == a ? old : v == b ? data : v;
+    return in ? v : flush(op, n, v);
 }
 
 uint64_t

@@ -48,8 +48,11 @@ typedef enum AtomOp {
     AT_CMPSWAP,
     AT_MSKOR,
     AT_FADD,
+    AT_FADD_FLUSH, /* f32, no subnormals in nor out */
     AT_FMIN,
     AT_FMAX,
+    AT_FMINNUM, /* a signalling NaN is no more than a quiet one */
+    AT_FMAXNUM,
     AT_PKF16,
     AT_PKBF16,
     AT_FCMP,     /* compare-and-swap by float equality */
@@ -66,6 +69,8 @@ bool sim_acc_parse(const char *suffix, SimAcc *a);
 bool sim_atom_parse(const char *name, bool ds, SimAcc *a);
 /* New value. bytes 4 or 8; cmp is the comparand of a compare-and-swap. */
 uint64_t sim_atom(AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp);
+/* The same, but floats treat subnormals as MODE says (LDS). */
+uint64_t sim_atom_mode(uint32_t mode, AtomOp op, uint32_t bytes, uint64_t old, uint64_t data, uint64_t cmp);
 /* The same in memory, as one atomic operation when at is aligned; returns what was there. */
 uint64_t sim_atom_at(uint64_t at, AtomOp op, uint32_t bytes, uint64_t data, uint64_t cmp);
 

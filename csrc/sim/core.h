@@ -19,7 +19,9 @@
 #include "sim/exec.h"
 
 enum { LANES = 64, ROW_AGPR = 256, ROWS = 512 };
-enum { SCRATCH_RSRC = 1 << 23 }; /* ADD_TID_ENABLE in dword 3 of a buffer descriptor */
+/* In dword 3 of a buffer descriptor: gfx9's data format, ADD_TID_ENABLE. */
+enum { DATA_FORMAT = 15 << 15, ADD_TID = 1 << 23 };
+#define SCRATCH_RSRC_HI 0x80000000u /* dword 1 of the scratch descriptor: base 0, swizzled */
 enum {
     S_FLAT_SCRATCH = 102,
     S_XNACK = 104,

@@ -200,8 +200,8 @@ body_ds_atomic(SimWave *w, const SimRec *r)
             old = n == 8 ? sim_dm_get64(ptr[l]) : sim_dm_get32(ptr[l]);
             /* cmpst: data0 is the comparand, data1 the new value */
             uint64_t v = (op->acc.atom == AT_CMPSWAP || op->acc.atom == AT_FCMP) && !op->new_first
-                             ? sim_atom((AtomOp)op->acc.atom, n, old, b, a)
-                             : sim_atom((AtomOp)op->acc.atom, n, old, a, b);
+                             ? sim_atom_mode(w->mode, (AtomOp)op->acc.atom, n, old, b, a)
+                             : sim_atom_mode(w->mode, (AtomOp)op->acc.atom, n, old, a, b);
             if (n == 8)
                 sim_dm_put64(ptr[l], v);
             else

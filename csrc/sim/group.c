@@ -225,9 +225,9 @@ init_sgprs(SimGroup *g, SimWave *w)
 {
     const SimLaunchInfo *in = g->info;
     uint32_t s = 0, p = in->properties, user = (in->rsrc2 >> 1) & 31;
-    if (p & 1) { /* the scratch descriptor: addresses by lane (ADD_TID_ENABLE) are how vmem.c knows it */
-        s = put_s64(w, s, UINT64_C(1) << 63);
-        s = put_s64(w, s, UINT64_C(0xffffffff) | (uint64_t)SCRATCH_RSRC << 32);
+    if (p & 1) { /* the scratch descriptor: lane numbers and base 0, by which vmem.c knows it */
+        s = put_s64(w, s, (uint64_t)SCRATCH_RSRC_HI << 32);
+        s = put_s64(w, s, UINT64_C(0xffffffff) | (uint64_t)ADD_TID << 32);
     }
     if (p & 2)
         s = put_s64(w, s, in->dispatch_ptr);

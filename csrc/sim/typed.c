@@ -51,7 +51,8 @@ sim_format_unified(uint32_t format, uint32_t *dfmt, uint32_t *nfmt)
     return false;
 }
 
-/* A small float with 5 bits of exponent: 16 bits with a sign, 11 and 10 bits without. */
+/* A small float with 5 bits of exponent: 16 bits with a sign, 11 and 10 bits without. The bits of a NaN stay.
+ */
 static uint32_t
 small_to_float(uint32_t x, uint32_t mant, bool sign)
 {
@@ -63,63 +64,79 @@ small_to_float(uint32_t x, uint32_t mant, bool sign)
     return s | sim_f32_bits(ldexpf((float)m, -14 - (int)mant));
 }
 
+/* To such a float: to nearest even, or what is too small cut off. Any NaN becomes the quiet one. */
 static uint32_t
-float_to_small(uint32_t u, uint32_t mant, bool sign)
+to_small(double f, uint32_t mant, bool sign, bool cut)
 {
-    float f = sim_f32(u & 0x7fffffff);
-    uint32_t s = sign ? u >> 31 << (mant + 5) : 0, inf = 31u << mant;
+    bool minus = signbit(f);
+    uint32_t s = sign && minus ? 1u << (mant + 5) : 0, inf = 31u << mant;
     if (f != f)
         return s | inf | 1u << (mant - 1);
-    if (!sign && u >> 31)
-        return 0;
+    f = fabs(f);
+    if (f == 0 || (!sign && minus))
+        return s;
     int e;
-    frexpf(f, &e);
+    frexp(f, &e);
+    if (e > 16)
+        return s | (cut && !isinf(f) ? inf - 1 : inf);
     int ulp = (e < -13 ? -13 : e) - 1 - (int)mant; /* of the result */
-    double scaled = ldexp((double)f, -ulp), whole = rint(scaled);
-    if (!(whole < ldexp(1, 40)) || e > 17)
-        return s | inf;
+    double scaled = ldexp(f, -ulp), whole = cut ? trunc(scaled) : rint(scaled);
     uint32_t n = (uint32_t)whole; /* carries go into the exponent by themselves */
     uint32_t r = e < -13 ? n : ((uint32_t)(e + 14) << mant) + n - (1u << mant);
     return s | (r > inf ? inf : r);
 }
 
-uint32_t
-sim_half_of(uint32_t f32)
-{
-    return float_to_small(f32, 10, true);
-}
-
+/* A component of n bits in memory as a number in a register; half: of 16 bits, cut: f32 is cut off then. */
 static uint32_t
-component_load(uint32_t x, uint32_t n, uint32_t nfmt)
+component_load(uint32_t x, uint32_t n, uint32_t nfmt, bool half, bool cut)
 {
     int32_t s = n < 32 && x >> (n - 1) & 1 ? (int32_t)(x | ~0u << n) : (int32_t)x;
-    double top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1;
+    double top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1, v;
     switch (nfmt) {
     case N_UNORM:
-        return sim_f32_bits((float)(x / top));
+        v = x / top;
+        break;
     case N_SNORM:
-        return sim_f32_bits((float)(s / stop < -1 ? -1 : s / stop));
+        v = s / stop < -1 ? -1 : s / stop;
+        break;
     case N_USCALED:
-        return sim_f32_bits((float)x);
+        v = x;
+        break;
     case N_SSCALED:
-        return sim_f32_bits((float)s);
-    case N_SINT:
-        return (uint32_t)s;
+        v = s;
+        break;
     case N_FLOAT:
-        return n == 16   ? small_to_float(x, 10, true)
-               : n == 32 ? x
-               : n > 9   ? small_to_float(x, n - 5, false)
-                         : x;
+        if (n < 10 || (!half && n == 32))
+            return x;
+        if (!half)
+            return small_to_float(x, n == 16 ? 10 : n - 5, n == 16);
+        if (n < 32) /* the same exponents */
+            return n == 16 ? x : x << (15 - n);
+        v = sim_f32(x);
+        cut = cut && v == v;
+        return to_small(v, 10, true, cut);
+    case N_SINT:
+        return half ? (uint32_t)s & 0xffff : (uint32_t)s;
     default:
-        return x;
+        return half ? x & 0xffff : x;
     }
+    return half ? to_small(v, 10, true, false) : sim_f32_bits((float)v);
 }
 
 static uint32_t
-component_store(uint32_t c, uint32_t n, uint32_t nfmt)
+component_store(uint32_t c, uint32_t n, uint32_t nfmt, bool half)
 {
+    bool integer = nfmt == N_UINT || nfmt == N_SINT;
+    if (half && nfmt == N_FLOAT && n == 16)
+        return c & 0xffff;
+    if (half)
+        c = nfmt == N_SINT ? (uint32_t)(int16_t)c
+            : integer      ? c & 0xffff
+                           : small_to_float(c & 0xffff, 10, true);
     double f = sim_f32(c), top = ldexp(1, (int)n) - 1, stop = ldexp(1, (int)n - 1) - 1, v;
     uint32_t mask = n < 32 ? (1u << n) - 1 : ~0u;
+    if (nfmt == N_FLOAT)
+        return n == 32 ? c : n > 9 ? to_small(f, n == 16 ? 10 : n - 5, n == 16, false) : c & mask;
     f = f != f ? 0 : f;
     switch (nfmt) {
     case N_UNORM:
@@ -139,37 +156,38 @@ component_store(uint32_t c, uint32_t n, uint32_t nfmt)
     case N_SINT:
         v = (int32_t)c < -stop - 1 ? -stop - 1 : (int32_t)c > stop ? stop : (int32_t)c;
         return (uint32_t)(int32_t)v & mask;
-    case N_FLOAT:
-        return n == 16   ? float_to_small(c, 10, true)
-               : n == 32 ? c
-               : n > 9   ? float_to_small(c, n - 5, false)
-                         : c & mask;
     default:
         return c > mask ? mask : c;
     }
 }
 
+uint32_t
+sim_format_one(uint32_t nfmt, bool half)
+{
+    return nfmt == N_UINT || nfmt == N_SINT ? 1 : half ? 0x3c00 : 0x3f800000;
+}
+
 void
-sim_format_load(uint32_t dfmt, uint32_t nfmt, uint64_t mem, uint32_t c[4])
+sim_format_load(uint32_t dfmt, uint32_t nfmt, uint64_t mem, uint32_t c[4], bool half, bool cut)
 {
     const uint8_t *w = widths[dfmt & 15];
     uint32_t words[4] = {0}, at = 0;
     sim_dm_read(words, mem, sim_format_bytes(dfmt));
     for (uint32_t i = 0; i < 4; at += w[i++]) {
-        c[i] = i < 3 ? 0 : nfmt == N_UINT || nfmt == N_SINT ? 1 : 0x3f800000u;
+        c[i] = i < 3 ? 0 : sim_format_one(nfmt, half);
         if (w[i]) /* no component crosses a dword */
-            c[i] =
-                component_load(words[at / 32] >> at % 32 & (w[i] < 32 ? (1u << w[i]) - 1 : ~0u), w[i], nfmt);
+            c[i] = component_load(words[at / 32] >> at % 32 & (w[i] < 32 ? (1u << w[i]) - 1 : ~0u), w[i],
+                                  nfmt, half, cut);
     }
 }
 
 void
-sim_format_store(uint32_t dfmt, uint32_t nfmt, const uint32_t c[4], uint64_t mem)
+sim_format_store(uint32_t dfmt, uint32_t nfmt, const uint32_t c[4], uint64_t mem, bool half)
 {
     const uint8_t *w = widths[dfmt & 15];
     uint32_t words[4] = {0}, at = 0;
     for (uint32_t i = 0; i < 4; at += w[i++])
         if (w[i])
-            words[at / 32] |= component_store(c[i], w[i], nfmt) << at % 32;
+            words[at / 32] |= component_store(c[i], w[i], nfmt, half) << at % 32;
     sim_dm_write(mem, words, sim_format_bytes(dfmt));
 }

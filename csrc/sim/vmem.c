@@ -34,18 +34,29 @@ room_below(uint64_t at, uint64_t limit, uint32_t n, bool whole)
 }
 
 /* gfx11 and later: OOB_SELECT of the descriptor picks the rule: 0 index and offset in the record, 1 index
- * only, 2 nothing (but a buffer without records), 3 raw: bytes, or as 0 when swizzled. */
+ * only, 2 nothing (but a buffer without records), 3 raw: bytes, or as 0 when swizzled. A descriptor without a
+ * format is no buffer. gfx12 scales the stride, and swizzles the scalar offset, too. */
 static void
 buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
 {
     uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0;
     const uint32_t *d = w->s + r->src[3].idx, *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
     const uint32_t *index = op->idxen ? a : NULL, *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
-    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so;
-    uint32_t stride = d[1] >> 16 & 0x3fff, records = d[2], swizzle = d[1] >> 30, n = op->acc.bytes;
-    uint32_t select = d[3] >> 28 & 3, tid = d[3] & SCRATCH_RSRC ? 1 : 0;
+    uint64_t base = d[0] | (uint64_t)(d[1] & 0xffff) << 32;
+    uint32_t stride = d[1] >> 16 & 0x3fff, records = d[2], swizzle = d[1] >> 30, n = op->acc.bytes, inner = 0;
+    uint32_t select = d[3] >> 28 & 3, tid = d[3] & ADD_TID ? 1 : 0;
     uint64_t room = records > so ? records - so : 0;
-    bool whole = op->acc.atom || op->typed;
+    bool whole = op->acc.atom || op->typed, gfx12 = w->code->arch >= ISA_GFX1201;
+    if (gfx12) {
+        static const uint8_t scale[4] = {1, 4, 8, 32};
+        stride *= scale[d[3] >> 18 & 3];
+    }
+    if (gfx12 && swizzle)
+        inner = so;
+    else
+        base += so;
+    if (!(d[3] >> 12 & 63) && !tid) /* unbound */
+        select = 2, records = 0;
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t i = (index ? index[l] : 0) + tid * l, o = (off ? off[l] : 0) + (uint32_t)r->imm, ok = n;
         uint64_t at = (uint64_t)i * stride + o;
@@ -57,7 +68,8 @@ buffer_rdna(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
             ok = records ? n : 0;
         else
             ok = room_below(at, room, n, whole);
-        v->va[l] = base + (swizzle ? swizzled(i, o, stride, 8u << (d[3] >> 21 & 3), 2u << swizzle) : at);
+        v->va[l] =
+            base + (swizzle ? swizzled(i, o + inner, stride, 8u << (d[3] >> 21 & 3), 2u << swizzle) : at);
         v->room[l] = (uint8_t)ok;
         v->partial |= ok != n && (v->exec >> l & 1);
     }
@@ -72,6 +84,39 @@ buffer_scratch(const SimRec *r, VmLanes *v, const uint32_t *off, uint32_t so)
     v->priv = v->exec;
 }
 
+/* gfx9 with an index, lane numbers (ADD_TID_ENABLE: in plain accesses the stride has four bits more, and
+ * without an index nothing is checked) or swizzling; with an index the number of records is the limit where
+ * they have a size, else their bytes. A descriptor without a data format is no buffer. */
+static void
+buffer_records(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
+{
+    const uint32_t *d = w->s + r->src[3].idx, *a = r->src[0].kind ? ROW(w, r->src[0].idx) : NULL;
+    const uint32_t *index = op->idxen ? a : NULL, *off = op->offen ? (op->idxen ? a + 64 : a) : NULL;
+    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0, stride = d[1] >> 16 & 0x3fff, n = op->acc.bytes;
+    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so, room = d[2] > so ? d[2] - so : 0;
+    bool swizzle = d[1] >> 31, tid = d[3] & ADD_TID, whole = op->acc.atom || op->typed;
+    if (tid && !d[0] && d[1] == SCRATCH_RSRC_HI) {
+        buffer_scratch(r, v, off, so);
+        return;
+    }
+    stride |= tid && !op->typed ? (d[3] >> 15 & 15) << 14 : 0;
+    bool bound = tid || d[3] & DATA_FORMAT;
+    for (uint32_t l = 0; l < LANES; l++) {
+        uint32_t i = (index ? index[l] : 0) + tid * l, o = (off ? off[l] : 0) + (uint32_t)r->imm;
+        uint64_t at = swizzle ? swizzled(i, o, stride, 8u << (d[3] >> 21 & 3), 4) : (uint64_t)i * stride + o;
+        uint32_t ok = room_below(at, room, n, whole);
+        if (!bound)
+            ok = 0;
+        else if (tid && !index)
+            ok = n;
+        else if (index && stride)
+            ok = i < d[2] ? n : 0;
+        v->va[l] = base + at;
+        v->room[l] = (uint8_t)ok;
+        v->partial |= ok != n;
+    }
+}
+
 /* gfx9, without an index: addresses and, for each lane, the bytes that the range rule lets through (dword by
  * dword). */
 static void
@@ -83,8 +128,8 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     uint64_t room = d[2] > so ? d[2] - so : 0; /* saturates at 0 */
     const uint32_t *off = op->offen ? ROW(w, r->src[0].idx) : NULL;
     bool whole = op->acc.atom || op->typed;
-    if (d[3] & SCRATCH_RSRC) {
-        buffer_scratch(r, v, off, so);
+    if ((d[3] & (ADD_TID | DATA_FORMAT)) - 1 >= ADD_TID - 1 || d[1] >> 31) { /* lane numbers or no format */
+        buffer_records(w, r, op, v);
         return;
     }
     for (uint32_t l = 0; l < LANES; l++) {
@@ -93,32 +138,6 @@ buffer_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         v->va[l] = base + o;
         if ((uint64_t)o + n > room)
             ok = o < room && !whole && n >= 4 ? (room - o) & ~UINT64_C(3) : 0;
-        v->room[l] = (uint8_t)ok;
-        v->partial |= ok != n;
-    }
-}
-
-/* gfx9 with an index: records, whose number is the limit where they have a size. */
-static void
-buffer_indexed(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
-{
-    const uint32_t *d = w->s + r->src[3].idx, *index = ROW(w, r->src[0].idx);
-    const uint32_t *off = op->offen ? index + 64 : NULL;
-    uint32_t so = r->src[2].kind ? s32(w, r->src[2]) : 0, stride = d[1] >> 16 & 0x3fff, n = op->acc.bytes;
-    uint64_t base = (d[0] | (uint64_t)(d[1] & 0xffff) << 32) + so, room = d[2] > so ? d[2] - so : 0;
-    bool swizzle = d[1] >> 31, whole = op->acc.atom || op->typed;
-    if (d[3] & SCRATCH_RSRC) {
-        buffer_scratch(r, v, off, so);
-        return;
-    }
-    for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t o = (off ? off[l] : 0) + (uint32_t)r->imm, i = index[l], ok;
-        if (!stride)
-            ok = room_below(o, room, n, whole);
-        else
-            ok = i >= d[2] || (swizzle && (uint64_t)o + n > stride) ? 0 : n;
-        v->va[l] = base + (swizzle && stride ? swizzled(i, o, stride, 8u << (d[3] >> 21 & 3), 4)
-                                             : (uint64_t)i * stride + o);
         v->room[l] = (uint8_t)ok;
         v->partial |= ok != n;
     }
@@ -135,7 +154,7 @@ rare_addresses(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         buffer_rdna(w, r, op, v);
         return;
     case SEG_INDEXED:
-        buffer_indexed(w, r, op, v);
+        buffer_records(w, r, op, v);
         return;
     case SEG_ADDTID:
         base += r->src[2].kind ? s64(w, r->src[2]) : 0;
@@ -302,7 +321,7 @@ vm_lanes_of(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v, bool write,
     if (op->seg == SEG_FLAT)
         for (uint64_t m = v->exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
-            uint64_t top = v->va[l] >> 32;
+            uint64_t top = (v->va[l] - (uint64_t)(int64_t)r->imm) >> 32; /* the offset does not count */
             v->lds |= (uint64_t)(top == SIM_SHARED_APERTURE >> 32) << l;
             v->priv |= (uint64_t)(top == SIM_PRIVATE_APERTURE >> 32) << l;
         }
@@ -476,24 +495,26 @@ body_atomic(SimWave *w, const SimRec *r)
 /* ---- loads straight to LDS
  * -------------------------------------------------------------------------------------------------- */
 
+/* A lane's place is a dword, or four (of which 12 bytes fill three). */
 static const SimRec *
 body_load_lds(SimWave *w, const SimRec *r)
 {
     const VmOp *op = r->p;
     VmLanes v;
-    uint32_t rows[4 * 64], nd = op->acc.dwords, slot = op->typed ? 4 : TL_MAX(op->acc.bytes, 4u), addr[64];
+    uint32_t rows[4 * 64], nd = op->typed ? 1 : op->acc.dwords, slot = nd > 1 ? 16 : 4, bytes = 4 * nd,
+                           addr[64];
     if (!EXEC(w))
         return NEXT(r);
     if (op->typed ? !sim_typed_column(w, r, &v, rows) : !vm_lanes(w, r, op, &v, false))
         return NULL;
     if (!op->typed && w->chk && !sim_vm_check_load(w, r, op, &v))
         return NULL;
-    uint32_t base = sim_m0_lds(w) + (uint32_t)r->imm;
+    uint32_t base = (sim_m0_lds(w) & ~3u) + (uint32_t)r->imm;
     uint64_t ptr[64], out = 0;
     for (uint32_t l = 0; l < LANES; l++) {
         addr[l] = base + l * slot;
         ptr[l] = sim_dm_at(w->g->lds) + addr[l];
-        out |= (uint64_t)((uint64_t)addr[l] + slot > w->g->lds_bytes) << l;
+        out |= (uint64_t)((uint64_t)addr[l] + bytes > w->g->lds_bytes) << l;
     }
     out &= v.exec;
     if (out && checking(w, SIM_CHECK_BOUNDS) &&
@@ -502,7 +523,7 @@ body_load_lds(SimWave *w, const SimRec *r)
                    addr[__builtin_ctzll(out)], w->g->lds_bytes))
         return NULL;
     uint64_t exec = v.exec & ~out;
-    if (w->chk && !sim_chk_lds_dma(w, r, addr, exec, slot, v.undef))
+    if (w->chk && !sim_chk_lds_dma(w, r, addr, exec, bytes, v.undef))
         return NULL;
     if (w->stats) {
         uint64_t lanes = (uint64_t)__builtin_popcountll(exec);
@@ -510,7 +531,7 @@ body_load_lds(SimWave *w, const SimRec *r)
         w->stats->global_read[op->acc.width] += lanes * op->acc.bytes;
     }
     if (op->typed)
-        nd = 1;
+        ; /* there they are */
     else if (op->acc.kind != ACC_DWORDS)
         sim_load_narrow(rows, v.ptr, (AccKind)op->acc.kind);
     else if (v.partial)
@@ -667,6 +688,8 @@ sim_build_vmem(SimBuild *b)
     if (!parse_vm(n, op, &r->body))
         return false;
     sim_acc_ecc(&op->acc, b->code->arch);
+    if (b->code->arch == ISA_GFX90A && op->acc.atom == AT_FADD && op->acc.bytes == 4)
+        op->acc.atom = AT_FADD_FLUSH;
     if (in->ndst) {
         const IsaOpnd *o = &in->opnd[0];
         r->dst = (uint16_t)(o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0));

@@ -30,18 +30,18 @@ typed_lanes(SimWave *w, const SimRec *r, VmOp *op, VmLanes *v, bool write, uint3
     return !w->chk || (write ? sim_vm_check_store(w, r, op, v) : sim_vm_check_load(w, r, op, v));
 }
 
-/* The four components of one lane, selected by the descriptor (MTBUF: as they are). */
+/* The four components of one lane, selected by the descriptor (MTBUF: as they are). Out of range they are 0,
+ * but where the descriptor selects a 1. */
 static void
-components(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t l, uint32_t dfmt, uint32_t nfmt,
+components(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t l, uint32_t dfmt, uint32_t nfmt, bool half,
            uint32_t out[4])
 {
-    uint32_t c[4] = {0}, word3 = w->s[r->src[3].idx + 3], one = nfmt == 4 || nfmt == 5 ? 1 : 0x3f800000u;
-    bool in = v->ok >> l & 1;
-    if (in)
-        sim_format_load(dfmt, nfmt, v->ptr[l], c);
+    uint32_t c[4] = {0}, word3 = w->s[r->src[3].idx + 3];
+    if (v->ok >> l & 1) /* gfx11 and later say that they cut floats off */
+        sim_format_load(dfmt, nfmt, v->ptr[l], c, half, w->code->arch >= ISA_GFX1100);
     for (uint32_t k = 0; k < 4; k++) {
         uint32_t sel = r->ext->in.enc == ISA_MTBUF ? 4 + k : word3 >> 3 * k & 7;
-        out[k] = sel >= 4 ? c[sel - 4] : sel == 1 && in ? one : 0;
+        out[k] = sel >= 4 ? c[sel - 4] : sel == 1 ? sim_format_one(nfmt, half) : 0;
     }
 }
 
@@ -56,7 +56,7 @@ sim_typed_column(SimWave *w, const SimRec *r, VmLanes *v, uint32_t *row)
         return false;
     for (uint64_t m = v->exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
-        components(w, r, v, l, dfmt, nfmt, out);
+        components(w, r, v, l, dfmt, nfmt, false, out);
         row[l] = out[0];
     }
     return true;
@@ -66,33 +66,27 @@ const SimRec *
 sim_body_typed_load(SimWave *w, const SimRec *r)
 {
     VmOp op = *(const VmOp *)r->p;
-    uint32_t dfmt = 0, nfmt = 0, nd = op.acc.dwords;
+    uint32_t dfmt = 0, nfmt = 0, nd = op.acc.dwords, comps = op.comps;
     VmLanes v;
     if (!EXEC(w))
         return NEXT(r);
     memset(v.undef, 0, sizeof v.undef);
     if (!typed_lanes(w, r, &op, &v, false, &dfmt, &nfmt))
         return NULL;
+    uint32_t half = op.acc.d16 & 3, keep = op.acc.d16 & D16_CLEAR ? 0 : ~0u;
     for (uint64_t m = v.exec; m; m &= m - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(m), out[4], regs[4] = {0};
-        components(w, r, &v, l, dfmt, nfmt, out);
-        for (uint32_t k = 0; k < 4; k++) {
-            uint32_t half = nfmt == 4 || nfmt == 5 ? out[k] & 0xffff : sim_half_of(out[k]);
-            if (!op.acc.d16)
-                regs[k] = out[k];
-            else if (op.acc.d16 & 2)
-                regs[0] =
-                    k ? regs[0] : half << 16 | (op.acc.d16 & D16_CLEAR ? 0 : ROW(w, r->dst)[l] & 0xffff);
+        uint32_t l = (uint32_t)__builtin_ctzll(m), out[4];
+        components(w, r, &v, l, dfmt, nfmt, half, out);
+        for (uint32_t k = 0; k < nd; k++) {
+            uint32_t *reg = &ROW(w, r->dst + k)[l], old = *reg & keep; /* of a half that no component fills */
+            if (!half)
+                *reg = out[k];
+            else if (half & 2)
+                *reg = (old & 0xffff) | out[0] << 16;
             else
-                regs[k / 2] |= half << 16 * (k & 1);
+                *reg = out[2 * k] | (2 * k + 1 < comps ? out[2 * k + 1] << 16 : old & 0xffff0000u);
         }
-        for (uint32_t k = 0; k < nd; k++)
-            ROW(w, r->dst + k)[l] = regs[k];
     }
-    if (op.comps & 1 && op.acc.d16 & 1) /* the last half belongs to no component */
-        for (uint32_t l = 0; l < LANES; l++)
-            if (v.exec >> l & 1)
-                ROW(w, r->dst + nd - 1)[l] &= 0xffff;
     if (w->chk) {
         SimUndef all = {v.undef[0].any | v.undef[1].any | v.undef[2].any | v.undef[3].any, 0};
         SimUndef undef[4] = {all, all, all, all};
@@ -112,17 +106,16 @@ sim_body_typed_store(SimWave *w, const SimRec *r)
         return NEXT(r);
     if (!typed_lanes(w, r, &op, &v, true, &dfmt, &nfmt))
         return NULL;
+    bool fill = w->code->arch >= ISA_GFX1100; /* the first component stands for those that are not given */
     for (uint64_t m = v.ok & v.exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), c[4] = {0};
         for (uint32_t k = 0; k < op.comps; k++) {
             uint32_t reg = ROW(w, r->src[1].idx + (op.acc.d16 ? k / 2 : k))[l];
-            if (op.acc.d16) {
-                reg = op.acc.d16 & 2 || k & 1 ? reg >> 16 : reg & 0xffff;
-                reg = nfmt == 4 ? reg : nfmt == 5 ? (uint32_t)(int16_t)reg : sim_f32_bits(sim_f16(reg));
-            }
-            c[k] = reg;
+            c[k] = !op.acc.d16 ? reg : op.acc.d16 & 2 || k & 1 ? reg >> 16 : reg & 0xffff;
         }
-        sim_format_store(dfmt, nfmt, c, v.ptr[l]);
+        for (uint32_t k = op.comps; k < 4 && fill; k++)
+            c[k] = c[0];
+        sim_format_store(dfmt, nfmt, c, v.ptr[l], op.acc.d16);
     }
     return NEXT(r);
 }

@@ -1,0 +1,75 @@
+"""Memory instructions of every chip on random states against an independent model (memory_model): LDS operations, and
+buffers with every kind of descriptor. A sample; TILELANG_MEMORY_TRIALS=n runs n times as many, TILELANG_MEMORY_SEED
+picks others."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simlib
+
+sim = pytest.importorskip("tilelang.sim")
+
+import memory_gen as gen  # noqa: E402
+from memory_trials import Bench, compare  # noqa: E402
+
+CHIPS = [
+    (arch, wave)
+    for arch, waves in (
+        ("gfx90a", [64]),
+        ("gfx942", [64]),
+        ("gfx950", [64]),
+        ("gfx1100", [32, 64]),
+        ("gfx1201", [32, 64]),
+    )
+    for wave in waves
+    if simlib.available(arch)
+]
+TIMES = int(os.environ.get("TILELANG_MEMORY_TRIALS", "1"))
+SEED = int(os.environ.get("TILELANG_MEMORY_SEED", "7"))
+TABLES = Path(__file__).resolve().parents[2] / "csrc" / "isa"
+ELSEWHERE = re.compile(
+    r"gws|bvh|ds_nop|_tr_|ordered|direct|_inv|wbl2|wbinv|gl[01]|global_wb|block|prefetch|dcache|s_atc"
+)
+"""Tested with other means, or without data."""
+
+
+def names(arch: str, *families: str) -> list[str]:
+    """Mnemonics of the chip that begin so, from the decoder's table."""
+    rows = re.findall(r"ISA_ROW\(\w+, \d+, \w+, (\w+),", (TABLES / f"isa_{arch}.def").read_text())
+    return sorted({n for n in rows if n.startswith(families) and not ELSEWHERE.search(n)})
+
+
+def run(
+    arch: str, wave: int, salt: int, families: tuple[str, ...], cases_of: object, most: int, scratch: bool = False
+) -> None:
+    """Runs `most` random cases of the chip's mnemonics (all of them first, if there are as many)."""
+    seed = SEED * 1000 + salt * 100 + CHIPS.index((arch, wave))
+    rng = np.random.default_rng(seed)
+    bench = Bench(arch, wave, 4)
+    all_names = names(arch, *families)
+    picked = [n for _ in range(-(-most * TIMES // len(all_names))) for n in rng.permutation(all_names)][: most * TIMES]
+    n, bad = compare(bench, [c for x in picked for c in cases_of(rng, bench, str(x))], rng, 4, scratch)
+    print(f"{arch}, {wave} lanes, seed {seed}: {n} trials")
+    assert n >= 2 * len(picked), "hardly anything ran"
+    assert not bad, f"{arch}, {wave} lanes, seed {seed}: {len(bad)} differ\n" + "\n".join(bad[:10])
+
+
+@pytest.mark.parametrize("arch, wave", CHIPS)
+def test_lds(arch, wave):
+    run(arch, wave, 1, ("ds_",), lambda rng, b, n: [gen.ds_case(rng, b, n, int(rng.integers(0, 3)))], 60)
+
+
+@pytest.mark.parametrize("arch, wave", CHIPS)
+def test_buffers(arch, wave):
+    run(arch, wave, 2, ("buffer_",), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 60)
+
+
+@pytest.mark.parametrize("arch, wave", CHIPS)
+def test_typed_buffers(arch, wave):
+    plain = [n for n in names(arch, "tbuffer_", "buffer_") if "format" in n]
+    run(arch, wave, 3, tuple(plain), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 40)
