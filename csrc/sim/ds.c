@@ -343,8 +343,8 @@ body_append(SimWave *w, const SimRec *r)
     return NEXT(r);
 }
 
-/* lds_direct_load, ds_direct_load: one value to all active lanes; M0 holds its byte address and, from bit 16
- * on, its type: u8, u16, dword, -, i8, i16. */
+/* lds_direct_load, ds_direct_load: one value to all lanes of each four of which one is active; M0 holds its
+ * byte address and, from bit 16 on, its type: u8, u16, dword, -, i8, i16. */
 static const SimRec *
 body_direct(SimWave *w, const SimRec *r)
 {
@@ -358,6 +358,8 @@ body_direct(SimWave *w, const SimRec *r)
         return sim_fault_illegal(w, r, "M0 names no data type for a load from LDS to all lanes");
     if (!exec)
         return NEXT(r);
+    exec |= exec >> 1;
+    exec = ((exec | exec >> 2) & UINT64_C(0x1111111111111111)) * 15;
     for (uint32_t l = 0; l < LANES; l++)
         addr[l] = at;
     if ((uint64_t)at + n > w->g->lds_bytes) {

@@ -58,11 +58,11 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
         w->stats->scalar_read += n;
     return w->stop == ST_RUN;
 }
-/* Base, register offset and number. */
+/* Base (in whole dwords), register offset and number. */
 static uint64_t
 smem_addr(SimWave *w, const SimRec *r)
 {
-    uint64_t addr = s64(w, r->src[0]) + (uint64_t)(int64_t)r->imm;
+    uint64_t addr = (s64(w, r->src[0]) & ~UINT64_C(3)) + (uint64_t)(int64_t)r->imm;
     return r->src[1].kind ? addr + s32(w, r->src[1]) : addr;
 }
 BODY(s_load)

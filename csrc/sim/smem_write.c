@@ -15,7 +15,7 @@ smem_address(SimWave *w, const SimRec *r, uint32_t bytes, uint64_t *addr)
     if (r->src[1].kind)
         off += (uint64_t)s32(w, r->src[1]) * (r->aux & SM_SCRATCH ? 64u : 1u);
     if (!(r->aux & SM_BUFFER)) {
-        *addr = (s64(w, r->src[0]) + off) & ~UINT64_C(3);
+        *addr = ((s64(w, r->src[0]) & ~UINT64_C(3)) + off) & ~UINT64_C(3);
         return true;
     }
     const uint32_t *d = w->s + r->src[0].idx;

@@ -414,3 +414,175 @@ def fill_buffer_floats(rng: np.random.Generator, t: Trial, kind: str, what: tupl
     for k in range(4):
         st.v[BDATA + k] = raw.reshape(-1, w)[: st.lanes * (4 // w)].reshape(4 // w, st.lanes, w)[k // w, :, k % w]
     t.mem[:] = floats(rng, SLICE, kind, nan == 1, True, True).tobytes()
+
+
+# ---- flat, global, scratch: v[2:3] or v2 the address, v4.. data, v10.. result, s[20:21] or s22 the scalar one -----
+
+
+def flat_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
+    """A flat, global or scratch instruction in one of its addressing modes."""
+    arch, gfx9 = bench.arch, bench.arch in mm.GFX9
+    fam, rest = name.split("_", 1)
+    what = mm.atomic_of(rest[7:], False) if rest.startswith("atomic_") else None
+    lds = rest.startswith("load_lds_")
+    if what:
+        n = what[2] // 8
+        size = n * (2 if what[0] == "cmpswap" else 1)
+    else:
+        size = n = mm.plain(
+            rest.removeprefix("load_lds_").split("_", 1)[-1].removeprefix("addtid_") if not lds else rest[9:]
+        )[0]
+    low, high = {"flat": (0, 4096), "global": (-4096, 4096), "scratch": (-4096, 4096)}[fam]
+    if arch == "gfx1201":
+        low, high = -(1 << 23), 1 << 23
+    near = [0, *rng.integers(max(low, -64), 64, 2), *rng.integers(max(low, -1500), 1500, 2), low, high - 1]
+    align = n if what else 1
+    offset = int(rng.choice(near)) // align * align
+    op = mm.Op(name, dst=10, addr=2, data=4, offset=offset)
+    mode = int(rng.integers(0, 4))
+    flags = []
+    if what and (rng.random() < 0.5 or what[0] in ("sub_clamp", "cond_sub", "ordered_add")):
+        flags.append("glc" if arch in ("gfx90a", "gfx1100") else "sc0" if gfx9 else "th:TH_ATOMIC_RETURN")
+    op.flags = tuple(flags)
+    parts = []
+    if rest.startswith("load") and not lds or flags:
+        parts.append(vr(10, n))
+    if "addtid" in rest:
+        op.addr = None
+        where = ["off"] if mode == 0 else []
+        op.saddr = None if mode == 0 else 20
+        scalar = [] if mode == 0 else ["s[20:21]"]
+    elif fam == "scratch":
+        op.addr = 2 if mode & 1 else None
+        op.saddr = 22 if mode & 2 else None
+        where, scalar = ["v2" if mode & 1 else "off"], ["s22" if mode & 2 else "off"]
+    elif fam == "flat":
+        where, scalar = ["v[2:3]"], []
+    else:
+        op.saddr = 20 if mode & 1 else None
+        where, scalar = ["v2" if mode & 1 else "v[2:3]"], ["s[20:21]" if mode & 1 else "off"]
+    parts += where
+    if not rest.startswith("load"):
+        parts.append(vr(4, size))
+    text = f"{name} {', '.join(parts + scalar)} offset:{offset} {' '.join(flags)}"
+    return text, op, lambda r, b: flat_trial(r, bench, b, op, fam, n, align, what, lds)
+
+
+def flat_trial(
+    rng: np.random.Generator,
+    bench: Bench,
+    base: int,
+    op: mm.Op,
+    fam: str,
+    n: int,
+    align: int,
+    what: tuple | None,
+    lds: bool,
+) -> Trial:
+    t = state(rng, bench, base, scratch=fam != "global" and bench.arch != "gfx90a")
+    st = t.before
+    st.shared_base, st.private_base = bench.apertures()
+    lanes = st.lanes
+    if what and what[1] in ("f", "f16", "bf16"):
+        fill_buffer_floats(rng, t, what[1] if what[1] != "f" else f"f{what[2]}", what, bench)
+    if what and what[0] in ("cmpswap", "ordered_add") and rng.random() < 0.8:
+        w = what[2] // 32
+        first = BDATA + w if what[0] == "cmpswap" else BDATA
+        pick = st.v[first : first + w, :3].T.copy()
+        t.mem[:] = pick[rng.integers(0, 3, SLICE // (4 * w))].tobytes()
+    if lds:
+        st.m0 = int(rng.integers(0, 1000)) * 4
+    few = rng.random() < 0.25
+    step = align if what else int(rng.choice([1, n if n != 12 else 4, 4]))
+    if fam == "scratch":
+        room = max((SCRATCH - n) // step, 1)
+        at = rng.integers(0, room, lanes) * step - op.offset
+        if op.addr is None:
+            at[:] = at[0]
+        s = int(rng.choice([0, rng.integers(0, 40), -int(rng.integers(0, 40)), rng.integers(0, 1 << 32)])) & mm.M32
+        if op.saddr is not None:
+            st.s[22] = s if op.addr is not None else int(at[0]) & mm.M32
+            at = at - st.s[22] if op.addr is not None else at
+        if op.addr is None and op.saddr is None and not 0 <= op.offset <= SCRATCH - n:
+            st.exec = 0
+        if op.addr is not None:
+            st.v[2] = (at & mm.M32).astype(np.uint32)
+        return t
+    if "addtid" in op.name:
+        st.s[20], st.s[21] = (base + MIDDLE - op.offset) & mm.M32, (base + MIDDLE - op.offset) >> 32
+        return t
+    room = SLICE // 2 // step
+    at = base + 1024 + rng.integers(0, 8 if few else room, lanes).astype(object) * step - op.offset
+    if fam == "flat":
+        kind = rng.integers(0, 6, lanes) if st.scratch else rng.integers(0, 5, lanes)
+        for i in range(lanes):
+            inner = int(rng.integers(0, (LDS if kind[i] == 4 else SCRATCH) // step)) * step - op.offset
+            if kind[i] >= 4:  # an address below its aperture is none of it
+                at[i] = (st.shared_base if kind[i] == 4 else st.private_base) + inner
+    if op.saddr is not None:
+        back = int(rng.choice([0, 64, rng.integers(0, 1 << 31), rng.integers(0, 1 << 32)])) // align * align
+        lowest = int(min(at)) - back
+        st.s[20], st.s[21] = lowest & mm.M32, lowest >> 32 & mm.M32
+        at = at - lowest
+        st.v[2] = np.array([int(x) & mm.M32 for x in at], np.uint32)
+        for i in range(lanes):
+            if int(at[i]) > mm.M32:
+                st.exec &= ~(1 << i)
+        return t
+    st.v[2] = np.array([int(x) & mm.M32 for x in at], np.uint32)
+    st.v[3] = np.array([int(x) >> 32 & mm.M32 for x in at], np.uint32)
+    return t
+
+
+# ---- scalar loads --------------------------------------------------------------------------------------------------
+
+
+def scalar_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
+    """s_load and s_buffer_load: s[20:23] the base or descriptor, s24 an offset, s[28:43] the result."""
+    arch = bench.arch
+    buffer_form = name.startswith("s_buffer")
+    size = name.rsplit("_", 1)[1]
+    n = {"u8": 1, "i8": 1, "u16": 2, "i16": 2}.get(size) or (
+        int(size[1:]) // 8 if size[0] == "b" else 4 * int(size[6:] or 1)
+    )
+    op = mm.Op(name, dst=28, srsrc=DESC)
+    form = int(rng.integers(0, 4))
+    low = 0 if buffer_form or form == 3 else -1500
+    op.offset = int(rng.choice([0, 4, 64, rng.integers(low, 1500), rng.integers(low, 1500)]))
+    pick = int(rng.integers(0, 2))
+    reg, op.soffset = (f"s{SOFF}", SOFF) if pick else ("m0", -1)
+    if form == 0 and arch in mm.GFX9 or form == 0 and arch == "gfx1100":
+        op.offset, tail = 0, reg
+    elif form <= 1:
+        tail = f"{reg} offset:{op.offset}"
+    else:
+        op.soffset, tail = None, f"{op.offset}" if op.offset >= 0 else f"-{-op.offset}"
+    dst = f"s[28:{28 + n // 4 - 1}]" if n > 4 else "s28"
+    src = f"s[{DESC}:{DESC + 3}]" if buffer_form else f"s[{DESC}:{DESC + 1}]"
+    return f"{name} {dst}, {src}, {tail}", op, lambda r, b: scalar_trial(r, bench, b, op, buffer_form)
+
+
+def scalar_trial(rng: np.random.Generator, bench: Bench, base: int, op: mm.Op, buffer_form: bool) -> Trial:
+    t = state(rng, bench, base)
+    st = t.before
+    st.exec = (1 << st.lanes) - 1
+    start = base + MIDDLE + int(rng.choice([0, 4, 16, 1, 2, 3, 7]))
+    value = int(rng.choice([0, 4, rng.integers(0, 1400)]))
+    if op.soffset is not None:
+        if op.offset < 0:
+            value += -op.offset  # a sum below 0 is not allowed
+        if op.soffset == -1:
+            st.m0 = value
+        else:
+            st.s[SOFF] = value
+    elif op.offset < 0:
+        start += 4 * (-op.offset // 4) if rng.random() < 0.5 else 0
+    st.s[DESC], st.s[DESC + 1] = start & mm.M32, start >> 32 & mm.M32
+    if buffer_form:
+        stride = int(rng.choice([0, 0, 4, 12, 16]))
+        st.s[DESC + 1] = start >> 32 & 0xFFFF | stride << 16
+        reach = op.offset + value + 40
+        records = int(rng.choice([0, 1, 7, reach, rng.integers(0, 1600), max(reach - 30, 0)]))
+        st.s[DESC + 2] = records // max(stride, 1)
+        st.s[DESC + 3] = 0x27000 if st.gfx9 else 0x31016000
+    return t

@@ -237,7 +237,7 @@ def rmw_lds(st: State, what: tuple[str, str, int], mem: int, d: int, d2: int) ->
             return fadd(mem, d, kind)
         total = fadd(ins(mem), ins(d), kind)
         return total if keep & 2 else flushed(total, kind)
-    if op == "cmpstore":
+    if op in ("cmpstore", "cmpswap"):
         return ins(rmw(op, typ, bits, ins(mem), ins(d), ins(d2)))
     best = rmw(op, typ, bits, ins(mem), ins(d), 0, gfx12)
     if gfx12 or keep & 1:
@@ -552,7 +552,7 @@ def to_lds(st: State, op: Op, lane: int, raw: bytes, sign: bool) -> None:
     slot = 16 if n > 4 else 4
     x = int.from_bytes(raw, "little", signed=sign) & ((1 << 8 * n) - 1)
     m0 = st.m0 & 0x3FFFC if st.arch == "gfx950" else st.m0 & 0xFFFF
-    lds_write(st, m0 + op.offset + lane * slot, x.to_bytes(n, "little"))
+    lds_write(st, m0 + op.offset + lane * slot & M32, x.to_bytes(n, "little"))
 
 
 def atomic_data(st: State, op: Op, lane: int, what: tuple[str, str, int]) -> tuple[int, int]:

@@ -98,7 +98,23 @@ class Bench:
     def __init__(self, arch: str, wave: int, most: int, checks: object = "none") -> None:
         self.arch, self.wave, self.most = arch, wave, most
         self.dev = sim.Device(arch, checks=checks, threads=1)
+        self._apertures: tuple[int, int] | None = None
         self.io, self.mem = self.dev.empty(BLOCK * most), self.dev.empty(SLICE * most)
+
+    def apertures(self) -> tuple[int, int]:
+        """Flat addresses of the first bytes of LDS and scratch, as the chip's registers have them."""
+        if not self._apertures:
+            pair = {}
+            for k, reg in enumerate(("src_shared_base", "src_private_base")):
+                st = mm.State(
+                    self.arch, self.wave, np.zeros((NV, self.wave), np.uint32),
+                    {FIRST_S + i: 0 for i in range(NS)}, 1, 0, bytearray(LDS),
+                )  # fmt: skip
+                code = encode(self.arch, [f"s_mov_b64 s[20:21], {reg}"])[0]
+                got = self.run(code, [Trial(st, bytearray(SLICE))])[0].before
+                pair[k] = got.s[20] | got.s[21] << 32
+            self._apertures = (pair[0], pair[1])
+        return self._apertures
 
     def base(self, i: int) -> int:
         """Address of trial i's memory."""

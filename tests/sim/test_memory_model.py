@@ -1,6 +1,6 @@
-"""Memory instructions of every chip on random states against an independent model (memory_model): LDS operations, and
-buffers with every kind of descriptor. A sample; TILELANG_MEMORY_TRIALS=n runs n times as many, TILELANG_MEMORY_SEED
-picks others."""
+"""Memory instructions of every chip on random states against an independent model (memory_model): LDS operations,
+buffers with every kind of descriptor, flat, global, scratch and scalar accesses in all their addressing modes. A
+sample; TILELANG_MEMORY_TRIALS=n runs n times as many, TILELANG_MEMORY_SEED picks others."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import simlib
 sim = pytest.importorskip("tilelang.sim")
 
 import memory_gen as gen  # noqa: E402
+from isa_ref import encode  # noqa: E402
 from memory_trials import Bench, compare  # noqa: E402
 
 CHIPS = [
@@ -61,15 +62,49 @@ def run(
 
 @pytest.mark.parametrize("arch, wave", CHIPS)
 def test_lds(arch, wave):
-    run(arch, wave, 1, ("ds_",), lambda rng, b, n: [gen.ds_case(rng, b, n, int(rng.integers(0, 3)))], 60)
+    run(arch, wave, 1, ("ds_",), lambda rng, b, n: [gen.ds_case(rng, b, n, int(rng.integers(0, 3)))], 30)
 
 
 @pytest.mark.parametrize("arch, wave", CHIPS)
 def test_buffers(arch, wave):
-    run(arch, wave, 2, ("buffer_",), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 60)
+    run(arch, wave, 2, ("buffer_",), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 30)
 
 
 @pytest.mark.parametrize("arch, wave", CHIPS)
 def test_typed_buffers(arch, wave):
     plain = [n for n in names(arch, "tbuffer_", "buffer_") if "format" in n]
-    run(arch, wave, 3, tuple(plain), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 40)
+    run(arch, wave, 3, tuple(plain), lambda rng, b, n: [gen.buffer_case(rng, b, n)], 20)
+
+
+@pytest.mark.parametrize("arch, wave", CHIPS)
+def test_flat_and_global(arch, wave):
+    one = lambda rng, b, n: [gen.flat_case(rng, b, n)]  # noqa: E731
+    run(arch, wave, 4, ("flat_",), one, 12, scratch=arch != "gfx90a")
+    run(arch, wave, 5, ("global_",), one, 20)
+
+
+@pytest.mark.parametrize("arch, wave", [c for c in CHIPS if c[0] != "gfx90a"])  # gfx90a sets its scratch up by hand
+def test_scratch(arch, wave):
+    run(arch, wave, 6, ("scratch_",), lambda rng, b, n: [gen.flat_case(rng, b, n)], 12, scratch=True)
+
+
+@pytest.mark.parametrize("arch, wave", CHIPS)
+def test_scalar_loads(arch, wave):
+    run(arch, wave, 7, ("s_load_", "s_buffer_load_"), lambda rng, b, n: [gen.scalar_case(rng, b, n)], 30)
+
+
+@pytest.mark.parametrize("arch, wave", [c for c in CHIPS if c[0] in ("gfx1100", "gfx1201")])
+def test_direct_load_writes_whole_quads(arch, wave):
+    """One active lane of four is enough, as AMD's text has it."""
+    (code,) = encode(arch, [("lds" if arch == "gfx1100" else "ds") + "_direct_load v1"], wave)
+    exec_ = 0x8000_0021 | (1 << 62 if wave == 64 else 0)
+    old = {
+        "wave": wave,
+        "exec": f"{exec_:x}",
+        "m0": "00020004",
+        "v": {"1": "0000000a" * wave},
+        "lds": "00" * 4 + "78563412",
+    }
+    got = sim.execute(arch, code, old)["v"]["1"]
+    quads = {lane // 4 for lane in range(wave) if exec_ >> lane & 1}
+    assert got == "".join("12345678" if lane // 4 in quads else "0000000a" for lane in range(wave))
