@@ -252,7 +252,7 @@ def buffer_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
     if rest in ("atomic_csub", "atomic_csub_u32") and "glc" not in flags:
         flags.append("glc")
     to_lds = gfx9 and rest.startswith("load") and "d16" not in rest and size in (1, 2, 4, 12, 16) and rng.random() < 0.3
-    if to_lds and not is_typed:
+    if (to_lds and not is_typed) or (gfx9 and name == "buffer_load_format_x" and rng.random() < 0.5):
         flags.append("lds")
     top = 4096 if arch != "gfx1201" else 1 << 23
     offset = int(rng.choice([0, rng.integers(0, 64), rng.integers(0, 700), rng.integers(0, min(top, 4096))]))
@@ -425,6 +425,8 @@ def flat_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
     fam, rest = name.split("_", 1)
     what = mm.atomic_of(rest[7:], False) if rest.startswith("atomic_") else None
     lds = rest.startswith("load_lds_")
+    plain_lds = arch == "gfx90a" and fam != "flat" and rest.startswith("load") and "d16" not in rest
+    plain_lds = plain_lds and not rest.endswith(("x2", "x3", "x4")) and rng.random() < 0.4
     if what:
         n = what[2] // 8
         size = n * (2 if what[0] == "cmpswap" else 1)
@@ -443,7 +445,10 @@ def flat_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
     flags = []
     if what and (rng.random() < 0.5 or what[0] in ("sub_clamp", "cond_sub", "ordered_add")):
         flags.append("glc" if arch in ("gfx90a", "gfx1100") else "sc0" if gfx9 else "th:TH_ATOMIC_RETURN")
-    op.flags = tuple(flags)
+    if plain_lds:
+        lds, op.flags = True, ("lds",)
+    else:
+        op.flags = tuple(flags)
     parts = []
     if rest.startswith("load") and not lds or flags:
         parts.append(vr(10, n))
@@ -464,7 +469,7 @@ def flat_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
     parts += where
     if not rest.startswith("load"):
         parts.append(vr(4, size))
-    text = f"{name} {', '.join(parts + scalar)} offset:{offset} {' '.join(flags)}"
+    text = f"{name} {', '.join(parts + scalar)} offset:{offset} {' '.join(op.flags)}"
     return text, op, lambda r, b: flat_trial(r, bench, b, op, fam, n, align, what, lds)
 
 
@@ -479,7 +484,7 @@ def flat_trial(
     what: tuple | None,
     lds: bool,
 ) -> Trial:
-    t = state(rng, bench, base, scratch=fam != "global" and bench.arch != "gfx90a")
+    t = state(rng, bench, base, scratch=fam != "global")
     st = t.before
     st.shared_base, st.private_base = bench.apertures()
     lanes = st.lanes

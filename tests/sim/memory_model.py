@@ -692,7 +692,9 @@ def typed(st: State, op: Op, lane: int, p: Place, desc: list[int], rest: str) ->
         if not ok:
             values = [0, 0, 0, 0]
         values = (values if tbuffer else dst_sel(desc, values, one))[:n]
-        if not d16:
+        if "lds" in op.flags:
+            to_lds(st, op, lane, values[0].to_bytes(4, "little"), False)
+        elif not d16:
             for k, x in enumerate(values):
                 st.v[op.data + k][lane] = x
         else:
@@ -807,8 +809,8 @@ def flat(st: State, op: Op) -> None:
             w.store(new.to_bytes(n, "little"))
             if returns(op):
                 st.put(op.dst, i, n, old)
-        elif rest.startswith("load_lds_"):
-            n, sign, _ = plain(rest[9:])
+        elif rest.startswith("load_lds_") or "lds" in op.flags:
+            n, sign, _ = plain(rest.removeprefix("load_").removeprefix("lds_"))
             to_lds(st, op, i, w.load(n), sign)
         elif rest.startswith("load_"):
             n, sign, half = plain(rest[5:].removeprefix("addtid_"))

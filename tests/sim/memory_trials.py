@@ -48,7 +48,8 @@ def body_of(arch: str, wave: int, scratch: bool, pre: str = "") -> str:
     x16, x4, x2 = ("dwordx16", "dwordx4", "dwordx2") if arch in mm.GFX9 else ("b512", "b128", "b64")
     row = 4 * wave
     wg = "ttmp9" if arch == "gfx1201" else "s2"
-    t = f"s_load_{x2} s[4:5], s[0:1], 0x0\ns_mul_i32 s6, {wg}, {BLOCK}\nv_lshlrev_b32 v60, 2, v0\n{wait}"
+    t = f"s_load_{x2} s[4:5], s[0:1], 0x0\ns_mul_i32 s6, {wg}, {BLOCK}\nv_lshlrev_b32 v60, 2, v0\n"
+    t += f"v_mov_b32 v62, 0\n{wait}"
     t += "s_add_u32 s8, s4, s6\ns_addc_u32 s9, s5, 0\n"
     for s, at in ((10, AT_LDS), (12, AT_LDS + 2560), (14, AT_SCRATCH)):
         t += f"s_add_u32 s{s}, s8, {at}\ns_addc_u32 s{s + 1}, s9, 0\n"
@@ -60,7 +61,7 @@ def body_of(arch: str, wave: int, scratch: bool, pre: str = "") -> str:
         t += f"global_{load} v61, v60, {base} offset:{at}\n{wait}ds_{put} v60, v61 offset:{k * row}\n{wait}"
     for k in range(SCRATCH // 4 if scratch else 0):
         t += f"global_{load} v61, v60, s[14:15] offset:{k * 256}\n{wait}"
-        t += f"scratch_{store} off, v61, off offset:{4 * k}\n{wait}"
+        t += f"scratch_{store} v62, v61, off offset:{4 * k}\n{wait}"
     t += "".join(f"global_{load} v{k}, v60, s[8:9] offset:{256 * k}\n" for k in range(NV)) + wait + pre
     t += "s_mov_b32 m0, s50\n" + ("s_mov_b64 exec, s[48:49]\n" if wave == 64 else "s_mov_b32 exec_lo, s48\n")
     t += "s_nop 0x5a\n" * HOLE + wait + ("s_mov_b64 exec, -1\n" if wave == 64 else "s_mov_b32 exec_lo, -1\n")
@@ -72,7 +73,7 @@ def body_of(arch: str, wave: int, scratch: bool, pre: str = "") -> str:
         base, at = ("s[10:11]", k * row) if k < half else ("s[12:13]", (k - half) * row)
         t += f"ds_{get} v61, v60 offset:{k * row}\n{wait}global_{store} v60, v61, {base} offset:{at}\n{wait}"
     for k in range(SCRATCH // 4 if scratch else 0):
-        t += f"scratch_{load} v61, off, off offset:{4 * k}\n{wait}"
+        t += f"scratch_{load} v61, v62, off offset:{4 * k}\n{wait}"
         t += f"global_{store} v60, v61, s[14:15] offset:{k * 256}\n{wait}"
     return t
 

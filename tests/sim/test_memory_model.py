@@ -56,7 +56,7 @@ def run(
     picked = [n for _ in range(-(-most * TIMES // len(all_names))) for n in rng.permutation(all_names)][: most * TIMES]
     n, bad = compare(bench, [c for x in picked for c in cases_of(rng, bench, str(x))], rng, 4, scratch)
     print(f"{arch}, {wave} lanes, seed {seed}: {n} trials")
-    assert n >= 2 * len(picked), "hardly anything ran"
+    assert n >= len(picked), "hardly anything ran"
     assert not bad, f"{arch}, {wave} lanes, seed {seed}: {len(bad)} differ\n" + "\n".join(bad[:10])
 
 
@@ -79,11 +79,11 @@ def test_typed_buffers(arch, wave):
 @pytest.mark.parametrize("arch, wave", CHIPS)
 def test_flat_and_global(arch, wave):
     one = lambda rng, b, n: [gen.flat_case(rng, b, n)]  # noqa: E731
-    run(arch, wave, 4, ("flat_",), one, 12, scratch=arch != "gfx90a")
+    run(arch, wave, 4, ("flat_",), one, 12, scratch=True)
     run(arch, wave, 5, ("global_",), one, 20)
 
 
-@pytest.mark.parametrize("arch, wave", [c for c in CHIPS if c[0] != "gfx90a"])  # gfx90a sets its scratch up by hand
+@pytest.mark.parametrize("arch, wave", CHIPS)
 def test_scratch(arch, wave):
     run(arch, wave, 6, ("scratch_",), lambda rng, b, n: [gen.flat_case(rng, b, n)], 12, scratch=True)
 
