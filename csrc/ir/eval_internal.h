@@ -13,6 +13,7 @@ typedef struct EvTile { /* a value; shared by reference count, never changed onc
     int64_t lo[TL_MAX_RANK], hi[TL_MAX_RANK];
     uint8_t *mask; /* NULL: the whole box is valid; else a byte an element */
     bool free;     /* a constant or made of such alone: values everywhere, no extent of its own */
+    bool sum;      /* of dots, started free: its box is that of all that was added */
     bool nothing;  /* read at a plain index outside of its memory, or made of such: the box is empty */
     TlNum *v;
     size_t bytes; /* of the one block that all this is */

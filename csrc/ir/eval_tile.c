@@ -609,6 +609,11 @@ op_dot(Ev *e, TlOp o)
             multiply(c->elem, a->v + i * M * K, b->v + i * K * N, c->v + i * M * N, M, N, K);
         bool some = !a->nothing && !b->nothing;
         c->free = acc->free && !some;
+        c->sum = !c->free && (acc->free || acc->sum);
+        for (uint32_t d = 0; acc->sum && some && d < r; d++) {
+            c->lo[d] = TL_MIN(c->lo[d], d == r - 1 ? b->lo[d] : a->lo[d]);
+            c->hi[d] = TL_MAX(c->hi[d], d == r - 1 ? b->hi[d] : a->hi[d]);
+        }
         for (uint32_t d = 0; acc->free && some && d < r;
              d++) { /* it takes the extent of what is accumulated */
             c->lo[d] = d == r - 1 ? b->lo[d] : a->lo[d];

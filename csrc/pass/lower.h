@@ -264,6 +264,8 @@ LwTile *lw_tile_permute(Lw *lw, const LwTile *t, const uint8_t *perm, uint32_t c
 TlVal lw_tile_chunk_at(Lw *lw, const LwTile *t, const uint8_t *perm, uint32_t start, uint32_t n);
 LwTile *lw_tile_rechunk(Lw *lw, const LwTile *t, uint32_t chunk);
 TlVal lw_tile_elem(Lw *lw, const LwTile *t, uint32_t reg);
+/* What of an offset in LDS an instruction takes (16 bits); the rest goes to the address. */
+uint32_t lw_lds_imm(Lw *lw, TlVal *addr, uint32_t offset);
 bool lw_lds_write(Lw *lw, LwShared *s, const LwLdsAcc *a,
                   const LwTile *t); /* t in the access's register order */
 TlVal lw_lds_read_one(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr);
@@ -276,7 +278,12 @@ LwTile *lw_tile(Lw *lw, TlVal src, const TlLayout *l); /* emits on demand; NULL 
 LwTile *lw_tile_chunked(Lw *lw, TlVal src, const TlLayout *l, uint32_t chunk);
 bool lw_ext(Lw *lw, TlVal src, LwExt *out);
 void lw_ext_meet(Lw *lw, LwExt *a, const LwExt *b); /* the intersection, into a */
-bool lw_emit_loads(Lw *lw, TlOp op);                /* a load at its place in the program */
+void lw_ext_join(Lw *lw, LwExt *a, const LwExt *b); /* the smallest box around both, into a */
+/* A tile that dots add to: nothing added yet (a constant, perhaps carried by a loop), a sum of dots that
+ * started so, anything else. */
+typedef enum LwSum { LW_SUM_NONE, LW_SUM_DOTS, LW_SUM_OTHER } LwSum;
+LwSum lw_sum_of(Lw *lw, TlVal v, int depth);
+bool lw_emit_loads(Lw *lw, TlOp op); /* a load at its place in the program */
 LwTile *lw_masked_zero(Lw *lw, LwTile *t, const LwExt *e);
 bool lw_set_tile(Lw *lw, TlVal src, LwTile *t);
 

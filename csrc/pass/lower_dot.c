@@ -37,6 +37,8 @@ lw_mma(Lw *lw, const LwDotPlan *p, TlVal a, TlVal b, TlVal c)
 TlVal
 lw_frag_value(Lw *lw, const LwTile *t, uint32_t reg, uint32_t count)
 {
+    if (count > t->chunk) /* narrower reads than the instruction takes */
+        return lw_tile_chunk_at(lw, t, NULL, reg, count);
     return lw_extract(lw, t->v[reg / t->chunk], reg % t->chunk, count == 1 ? 0 : count);
 }
 

@@ -166,6 +166,18 @@ lift(Lw *lw, TlVal v, TlOp at, int depth)
     return true;
 }
 
+/* The same for a sum of dots: a bound that changes from turn to turn is given up; what was never added to is
+ * 0. */
+static void
+lift_sum(Lw *lw, LwExt *e, TlOp at)
+{
+    for (uint32_t d = 0; d < LW_MAX_RANK; d++) {
+        e->lo[d] = e->lo[d] && lift(lw, e->lo[d], at, 0) ? e->lo[d] : 0;
+        e->hi[d] = e->hi[d] && lift(lw, e->hi[d], at, 0) ? e->hi[d] : 0;
+    }
+    e->when = e->when && lift(lw, e->when, at, 0) ? e->when : 0;
+}
+
 static bool
 lift_ext(Lw *lw, const LwExt *e, TlOp at)
 {
@@ -233,6 +245,9 @@ lw_loop_exts(Lw *lw, TlOp loop, TlOp thread)
                 continue;
             if (!lw_ext(lw, n.in[init + i], &first) || !lw_ext(lw, v, &e))
                 return false;
+            LwSum sum = lw_sum_of(lw, v, 0);
+            if (thread && sum != LW_SUM_OTHER)
+                lift_sum(lw, &e, thread);
             bool keeps = ext_equal(&first, &e);
             bool sums = !keeps && (ext_is_full(&first) || is_accumulator(lw, v, 0)) &&
                         (!thread || lift_ext(lw, &e, thread));
@@ -498,8 +513,8 @@ end_branch(Lw *lw, const TlOpNode *n, uint32_t r, LwExt *ext)
     return lw_op(lw, TL_OP_yield, v, k, NULL, 0);
 }
 
-/* Extents behind an `if`: the common one; of accumulators of dots the intersection; else what the branch that
- * ran says. */
+/* Extents behind an `if`: the common one; of sums of dots what either added to, other accumulators the
+ * intersection; else what the branch that ran says. */
 static bool
 branch_exts(Lw *lw, const TlOpNode *n, TlOp thread, const LwExt *yes, const LwExt *no, uint32_t at)
 {
@@ -510,9 +525,15 @@ branch_exts(Lw *lw, const TlOpNode *n, TlOp thread, const LwExt *yes, const LwEx
         if (t.kind != TL_TY_TILE)
             continue;
         uint32_t rank = TL_MIN(t.rank, (uint32_t)LW_MAX_RANK);
+        TlVal y[2];
+        for (uint32_t r = 0; r < 2; r++)
+            y[r] = tl_opn(ir, tl_blockn(ir, n->region[r])->last)->in[i];
         if (is_accumulator(lw, n->res[i], 0) && lift_ext(lw, &yes[i], thread) &&
             lift_ext(lw, &no[i], thread)) {
-            lw_ext_meet(lw, &e, &no[i]);
+            if (lw_sum_of(lw, y[0], 0) == LW_SUM_DOTS && lw_sum_of(lw, y[1], 0) == LW_SUM_DOTS)
+                lw_ext_join(lw, &e, &no[i]);
+            else
+                lw_ext_meet(lw, &e, &no[i]);
         } else if (!ext_equal(&e, &no[i])) {
             for (uint32_t d = 0; d < rank; d++) {
                 bool lo = yes[i].lo[d] != no[i].lo[d], hi = yes[i].hi[d] != no[i].hi[d];

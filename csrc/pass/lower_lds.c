@@ -126,13 +126,21 @@ lds_base(Lw *lw, const LwShared *s, const LwLdsAcc *a)
     return lw_bin(lw, TL_OP_mul, off, lw_int(lw, TL_ELEM_I32, tl_elem_bytes(s->elem)));
 }
 
+uint32_t
+lw_lds_imm(Lw *lw, TlVal *addr, uint32_t offset)
+{
+    *addr = lw_bin(lw, TL_OP_add, *addr, lw_int(lw, TL_ELEM_I32, offset & ~UINT32_C(0xffff)));
+    return offset & 0xffff;
+}
+
 static TlVal
 lds_addr(Lw *lw, LwShared *s, const LwLdsAcc *a, uint32_t instr, uint32_t *imm)
 {
     uint32_t x;
     tl_split_of(&a->split, instr, &x, imm);
-    *imm += s->offset;
-    return lw_bin(lw, TL_OP_xor, lds_base(lw, s, a), lw_int(lw, TL_ELEM_I32, x));
+    TlVal addr = lw_bin(lw, TL_OP_xor, lds_base(lw, s, a), lw_int(lw, TL_ELEM_I32, x));
+    *imm = lw_lds_imm(lw, &addr, *imm + s->offset);
+    return addr;
 }
 
 TlVal

@@ -111,18 +111,20 @@ across_waves(Lw *lw, const Reduce *r, TlVal *v, uint32_t n, uint32_t mask)
             return false;
         for (uint32_t i = 0; i < n; i++) {
             TlVal x = lw_concat(lw, r->elem, &v[i], 1, 1);
-            TlOp o = lw_op(lw, TL_OP_lds_store, (TlVal[]){to, x}, 2, NULL, 0);
-            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) ||
-                !tl_attr_set_int(lw->ir, o, "align", es))
+            TlVal at = to;
+            uint32_t imm = lw_lds_imm(lw, &at, base + i * plane);
+            TlOp o = lw_op(lw, TL_OP_lds_store, (TlVal[]){at, x}, 2, NULL, 0);
+            if (!o || !tl_attr_set_int(lw->ir, o, "imm", imm) || !tl_attr_set_int(lw->ir, o, "align", es))
                 return false;
         }
         if (!lw_sync_read(lw, 1ull << LW_SCRATCH_BIT))
             return false;
         for (uint32_t i = 0; i < n; i++) {
-            TlVal x = lw_op1(lw, TL_OP_lds_load, vt, &from, 1);
+            TlVal at = from;
+            uint32_t imm = lw_lds_imm(lw, &at, base + i * plane);
+            TlVal x = lw_op1(lw, TL_OP_lds_load, vt, &at, 1);
             TlOp o = x ? tl_valn(lw->ir, x)->def : 0;
-            if (!o || !tl_attr_set_int(lw->ir, o, "imm", base + i * plane) ||
-                !tl_attr_set_int(lw->ir, o, "align", es))
+            if (!o || !tl_attr_set_int(lw->ir, o, "imm", imm) || !tl_attr_set_int(lw->ir, o, "align", es))
                 return false;
             lw_mark_inner(lw, x);
             v[i] = combine(lw, r, v[i], lw_extract(lw, x, 0, 0));

@@ -92,6 +92,46 @@ lw_ext_meet(Lw *lw, LwExt *a, const LwExt *b)
     a->when = lw_both(lw, a->when, b->when);
 }
 
+void
+lw_ext_join(Lw *lw, LwExt *a, const LwExt *b)
+{
+    for (uint32_t d = 0; d < LW_MAX_RANK; d++) {
+        a->lo[d] = a->lo[d] && b->lo[d] ? lw_bin(lw, TL_OP_min, a->lo[d], b->lo[d]) : 0;
+        a->hi[d] = a->hi[d] && b->hi[d] ? lw_bin(lw, TL_OP_max, a->hi[d], b->hi[d]) : 0;
+    }
+    a->when = a->when && b->when ? lw_bin(lw, TL_OP_or, a->when, b->when) : 0;
+}
+
+LwSum
+lw_sum_of(Lw *lw, TlVal v, int depth)
+{
+    TlIr *ir = lw->ir;
+    TlOp o = tl_valn(ir, v)->def, loop = o ? o : tl_blockn(ir, tl_valn(ir, v)->block)->parent;
+    uint32_t i = tl_valn(ir, v)->index;
+    if (!loop || depth > 20)
+        return LW_SUM_OTHER;
+    const TlOpNode n = *tl_opn(ir, loop);
+    if (o && (n.code == TL_OP_const || n.code == TL_OP_splat))
+        return LW_SUM_NONE;
+    if (o && n.code == TL_OP_dot)
+        return lw_sum_of(lw, n.in[2], depth + 1) == LW_SUM_OTHER ? LW_SUM_OTHER : LW_SUM_DOTS;
+    if (o && n.code == TL_OP_if) {
+        LwSum s = LW_SUM_NONE;
+        for (uint32_t r = 0; r < 2; r++) {
+            LwSum b = lw_sum_of(lw, tl_opn(ir, tl_blockn(ir, n.region[r])->last)->in[i], depth + 1);
+            s = TL_MAX(s, b);
+        }
+        return s;
+    }
+    if (n.code != TL_OP_for && n.code != TL_OP_while)
+        return LW_SUM_OTHER;
+    /* as it starts, where the body only adds dots */
+    if (n.code == TL_OP_for)
+        i += o ? 3 : 2;
+    LwSum start = lw_sum_of(lw, n.in[i], depth + 1);
+    return o && start == LW_SUM_NONE ? LW_SUM_DOTS : start;
+}
+
 static bool
 operand_ext(Lw *lw, TlVal v, LwExt *out)
 {
@@ -125,9 +165,13 @@ ext_of(Lw *lw, TlVal src, TlOp o, LwExt *out)
         /* an operand with nothing in it adds nothing: that leaves the accumulator's extent alone */
         out->lo[0] = a.lo[0], out->hi[0] = a.hi[0];
         out->lo[1] = b.lo[1], out->hi[1] = b.hi[1];
+        LwSum sum = lw_sum_of(lw, n.in[2], 0);
         if (!lw_ext(lw, n.in[2], &e))
             return false;
-        lw_ext_meet(lw, out, &e);
+        if (sum == LW_SUM_DOTS)
+            lw_ext_join(lw, out, &e);
+        else
+            lw_ext_meet(lw, out, &e);
         return true;
     }
     if (tl_op_row(n.code)->traits & TL_T_ELEMENTWISE) {

@@ -7,7 +7,7 @@ import re
 import pytest
 from passlib import INPUTS, accepted, irlib, refused, text_of
 
-STAGES = ["promote", "promote,stage", "promote,stage,launch_grid", None]
+STAGES = ["promote", "promote,stage,share", "promote,stage,launch_grid", None]
 
 
 @pytest.mark.parametrize("passes", STAGES, ids=["promote", "stage", "launch_grid", "all"])
@@ -140,6 +140,40 @@ def test_stage_keeps_the_turns() -> None:
 def test_stage_leaves_alone(text: str) -> None:
     before = accepted(text, "promote")
     assert accepted(text, "promote,stage") == before
+
+
+def dots_in_a_row(n: int, size: int) -> str:
+    """n loops, each with a dot of two slices of its own."""
+    tile = f"tile<{size}x{size}xf32>"
+    text = ["kernel @k level tile {num_warps = 4} (%A : buf<f32 [?, ?] strides [?, 1] align 4 noalias>) {"]
+    text += ["%z = const {value = 0} : index", f"%e = const {{value = {size}}} : index"]
+    text += [f"%acc0 = const {{fvalue = 0.0}} : {tile}"]
+    for i in range(n):
+        text += [f"%o{i} = const {{value = {i}}} : index"]
+        text += [f"%acc{i + 1} = for %z, %e, %e, %acc{i} (%k{i} : index, %s{i} : {tile}) {{"]
+        text += [f'%a{i} = load %A, %o{i}, %k{i} {{dims = "ss"}} : {tile}']
+        text += [f'%b{i} = load %A, %k{i}, %o{i} {{dims = "ss"}} : {tile}']
+        text += [f"%d{i} = dot %a{i}, %b{i}, %s{i} : {tile}", f"yield %d{i}", f"}} : {tile}"]
+    return "\n".join([*text, f'store %A, %acc{n}, %z, %z {{dims = "ss"}}', "}"]) + "\n"
+
+
+@pytest.mark.parametrize("n, size, shared", [(8, 32, 16), (9, 32, 2), (2, 64, 4), (3, 64, 2), (20, 64, 2)])
+def test_share_where_lds_is_short(n: int, size: int, shared: int) -> None:
+    """Tiles of one type that live one after the other are one, but only if all of them do not fit."""
+    out = accepted(dots_in_a_row(n, size), "promote,share,simplify")
+    assert out.count("alloc_shared") == shared and out.count("store ") == 2 * n + 1
+    assert "mfma" in accepted(dots_in_a_row(n, size), None)
+
+
+def test_share_keeps_what_lives_together() -> None:
+    """A tile that is read after another one was filled stays."""
+    text = dots_in_a_row(9, 32)
+    held = text.replace("%o0 = const", "%sh = alloc_shared : shared<32x32xf32>\n%o0 = const", 1)
+    held = held.replace("%o1 = const", '%x = load %A, %z, %z {dims = "ss"} : tile<32x32xf32>\n'
+                        'store %sh, %x {dims = ""}\n%o1 = const', 1)  # fmt: skip
+    held = held.replace("store %A,", '%y = load %sh {dims = ""} : tile<32x32xf32>\nstore %A, %y, %e, %e {dims = "ss"}\n'
+                        "store %A,", 1)  # fmt: skip
+    assert accepted(held, "promote,share,simplify").count("alloc_shared") == 3
 
 
 def test_grid_of_listing() -> None:
