@@ -208,6 +208,7 @@ sim_chk_reset(SimWave *w)
     set_sp(c, S_EXEC, 0);
     set_sp(c, S_EXEC + 1, 0);
     c->scc_p = true;
+    sim_chk_origin_start(c);
 }
 
 void
@@ -531,8 +532,10 @@ sim_chk_before(SimWave *w, const SimRec *r)
     if (owed && checking(w, SIM_CHECK_HAZARD) &&
         !(x->rows ? sim_chk_rdna(w, r, fr) : sim_chk_hazard(w, r, fw)))
         return false;
-    if (UNLIKELY(c->nhit) && checking(w, SIM_CHECK_INIT))
+    if (UNLIKELY(c->nhit) && checking(w, SIM_CHECK_INIT)) {
+        c->org_off = true;
         sim_chk_hits(w);
+    }
     if (UNLIKELY(((fr | fw) & VF_POISON) || c->scc_p || c->nhit) && !sim_chk_poison(w, r))
         return false;
     return true;
@@ -546,6 +549,8 @@ sim_chk_after(SimWave *w, const SimRec *r)
     if (!x || !x->ready)
         return;
     mark_pending(w, r, x);
+    if (UNLIKELY(c->org_new))
+        sim_chk_origin_load(w, r);
     if (UNLIKELY(c->look))
         sim_chk_seen(w);
     if (UNLIKELY(c->nhit))

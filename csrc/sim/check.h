@@ -84,9 +84,25 @@ note_vector_writes(SimChk *c, const SimRec *r, const SimExt *x, uint32_t now)
         }
 }
 
+/* Where an undefined value comes from. */
+typedef struct SimOrigin {
+    uint32_t org;
+    uint64_t at;
+} SimOrigin;
+void sim_chk_origin_start(SimChk *c);
+void sim_chk_origin_load(SimWave *w, const SimRec *r); /* behind the body, when org_new is set */
+/* Of the first undefined source; before the body. Behind sim_chk_poison it goes to what is undefined then. */
+SimOrigin sim_chk_origin_of(const SimWave *w, const SimExt *x);
+void sim_chk_origin_spread(SimWave *w, const SimExt *x, SimOrigin from);
+void sim_chk_origin_lost(SimWave *w, const SimRec *r); /* of swaps, and of registers relative to M0 */
+/* "; it comes from ..." of a row, or of scalar i - ROWS, empty when it is not known; *pc: of the load, 0
+ * without. */
+const char *sim_chk_origin_text(SimWave *w, uint32_t i, char *text, size_t n, uint64_t *pc);
+
 static inline void
 set_vp(SimChk *c, uint32_t row, uint64_t p)
 {
+    c->org[row] = p ? c->org[row] : ORG_NONE;
     c->vp[row] = p;
     c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
 }
@@ -117,6 +133,7 @@ blend_undef(SimUndef a, SimUndef b, uint64_t m)
 static inline void
 set_sp(SimChk *c, uint32_t s, uint32_t p)
 {
+    c->org[ROWS + s] = p ? c->org[ROWS + s] : ORG_NONE;
     c->sp[s] = p;
     c->sflag[s] = (uint8_t)((c->sflag[s] & ~VF_POISON) | (p ? VF_POISON : 0));
 }

@@ -469,6 +469,8 @@ sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t byte
         uint32_t mask = 0;
         for (uint32_t k = 0; k < bytes; k++)
             mask |= (uint32_t)!p[k] << k;
+        if (mask)
+            sim_chk_origin_found(w->chk, ORG_LDS, addr[l] + (uint32_t)__builtin_ctz(mask));
         sim_chk_undef_lane(undef, l, mask, bytes);
     }
 }

@@ -31,6 +31,18 @@ lane_undef(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n)
     return x ? sim_undef_mask(x, v->va[l], n) : 0;
 }
 
+/* Notes where the first undefined byte of a lane is. */
+static void
+found(SimWave *w, const VmLanes *v, uint32_t l, uint32_t undef)
+{
+    bool priv = v->priv >> l & 1, lds = v->lds >> l & 1;
+    sim_chk_origin_found(w->chk,
+                         priv  ? ORG_SCRATCH
+                         : lds ? ORG_LDS
+                               : ORG_GLOBAL,
+                         (priv || lds ? v->la[l] : v->va[l]) + (uint32_t)__builtin_ctz(undef));
+}
+
 /* All lanes read defined bytes of one extent (false: look closer). */
 static bool
 all_defined(const VmLanes *v, uint32_t n)
@@ -381,6 +393,8 @@ sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), have = v->partial ? v->room[l] : n;
         uint32_t u = lane_undef(w, v, l, have);
+        if (u)
+            found(w, v, l, u);
         sim_chk_undef_lane(v->undef, l, u, have);
     }
     return true;
@@ -394,7 +408,8 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
     for (uint32_t k = 0; k < rows; k++) {
         uint32_t row = r->src[1].idx + k;
         uint64_t p = c->vp[row] & glob;
-        char name[16];
+        char name[16], from[200];
+        uint64_t pc;
         if (op->acc.bytes <= 2 && !(op->acc.d16 & 2))
             p &= ~high_only(c, row);
         if (v->partial)
@@ -406,8 +421,9 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
         if (!p)
             continue;
         c->vp[row] &= ~p;
-        if (!sim_fault(w, r, SIM_CHECK_INIT, false, p, v->va[__builtin_ctzll(p)], UINT32_MAX, 0,
-                       "undefined value of %s is stored to global memory", sim_row_name(row, name)))
+        sim_chk_origin_text(w, row, from, sizeof from, &pc);
+        if (!sim_fault(w, r, SIM_CHECK_INIT, false, p, v->va[__builtin_ctzll(p)], UINT32_MAX, pc,
+                       "undefined value of %s is stored to global memory%s", sim_row_name(row, name), from))
             return false;
     }
     return true;
@@ -458,6 +474,8 @@ sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         uint32_t u = lane_undef(w, v, l, n);
+        if (u)
+            found(w, v, l, u);
         sim_chk_undef_lane(v->undef, l, u, n);
         if (op->acc.atom == AT_SWAP)
             set_defined(w, v, l, n, r->src[1].idx, false);

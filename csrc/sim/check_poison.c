@@ -8,11 +8,18 @@
 /* ---- sinks
  * -------------------------------------------------------------------------------------------------------- */
 
+/* i: the register for sim_chk_origin_text */
 static bool
-sink(SimWave *w, const SimRec *r, uint64_t lanes, const char *reg, const char *what)
+sink(SimWave *w, const SimRec *r, uint64_t lanes, uint32_t i, const char *what)
 {
-    return sim_fault(w, r, SIM_CHECK_INIT, false, lanes, 0, UINT32_MAX, 0, "undefined value of %s reaches %s",
-                     reg, what);
+    char name[16], from[200];
+    uint64_t pc;
+    const char *reg = i == ORG_SCC ? "scc" : i < ROWS ? sim_row_name(i, name) : sim_sreg_name(i - ROWS, name);
+    sim_chk_origin_text(w, i, from, sizeof from, &pc);
+    if (i < ROWS)
+        set_vp(w->chk, i, 0);
+    return sim_fault(w, r, SIM_CHECK_INIT, false, lanes, 0, UINT32_MAX, pc,
+                     "undefined value of %s reaches %s%s", reg, what, from);
 }
 
 /* A lane mask is one scalar in waves of 32. */
@@ -45,22 +52,24 @@ sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
     SimChk *c = w->chk;
     if (!scalar_poison(c, g))
         return true;
-    char name[16];
     uint32_t first = g->start;
     while (!c->sp[first])
         first++;
     uint64_t bits =
         g->n == 2 ? c->sp[g->start] | (uint64_t)c->sp[g->start + 1] << 32 : 0; /* of a lane mask */
+    for (uint32_t k = 0; k < g->n; k++) /* its origin is asked for yet */
+        c->sp[g->start + k] = 0;
+    bool go_on = sink(w, r, bits, ROWS + first, what);
     for (uint32_t k = 0; k < g->n; k++)
         set_sp(c, g->start + k, 0);
-    return sink(w, r, bits, sim_sreg_name(first, name), what);
+    return go_on;
 }
 
 /* Rows that form an address, and the scalars of a memory instruction. */
 static bool
 sink_address(SimWave *w, const SimRec *r, const SimExt *x)
 {
-    SimChk *c = w->chk;
+    const SimChk *c = w->chk;
     uint64_t exec = EXEC(w) & x->addr_lanes;
     for (uint32_t i = 0; i < x->nvread; i++) {
         const SimRange *g = &x->vread[i];
@@ -68,11 +77,7 @@ sink_address(SimWave *w, const SimRec *r, const SimExt *x)
             continue;
         for (uint32_t row = g->start; row < g->start + (uint32_t)g->n; row++) {
             uint64_t p = c->vp[row] & exec;
-            char name[16];
-            if (!p)
-                continue;
-            set_vp(c, row, 0);
-            if (!sink(w, r, p, sim_row_name(row, name), "an address"))
+            if (p && !sink(w, r, p, row, "an address"))
                 return false;
         }
     }
@@ -96,7 +101,7 @@ sinks(SimWave *w, const SimRec *r, const SimExt *x)
     case CK_BRANCH:
         if ((x->use & CU_SCC) && c->scc_p) {
             c->scc_p = false;
-            return sink(w, r, 0, "scc", "a branch");
+            return sink(w, r, 0, ORG_SCC, "a branch");
         }
         if (x->use & CU_VCC)
             return sink_scalar(w, r, &vcc, "a branch");
@@ -658,15 +663,11 @@ exec_sinks(SimWave *w, const SimRec *r, const SimExt *x)
     return true;
 }
 
-bool
-sim_chk_poison(SimWave *w, const SimRec *r)
+/* Where it goes from an instruction that is no sink; false: it was one after all. */
+static bool
+spread(SimWave *w, const SimRec *r, const SimExt *x)
 {
-    const SimExt *x = r->ext;
     SimChk *c = w->chk;
-    if (!checking(w, SIM_CHECK_INIT))
-        return true;
-    if (!sinks(w, r, x))
-        return false;
     switch ((PoisonRule)x->poison) {
     case POI_LANE:
     case POI_SELECT:
@@ -732,5 +733,26 @@ sim_chk_poison(SimWave *w, const SimRec *r)
         SimRange d = {r->dst2, mask_regs(w), 7, 0};
         return sink_scalar(w, r, &d, "EXEC");
     }
+    return true;
+}
+
+bool
+sim_chk_poison(SimWave *w, const SimRec *r)
+{
+    const SimExt *x = r->ext;
+    if (!checking(w, SIM_CHECK_INIT))
+        return true;
+    if (!sinks(w, r, x))
+        return false;
+    SimOrigin from = {ORG_NONE, 0}; /* of loads and lane moves through LDS: not of these registers */
+    bool swaps = x->poison == POI_SWAP || x->poison == POI_PERMSWAP || x->relidx;
+    if (!swaps && (x->kind == CK_VALU || x->kind == CK_MFMA || x->kind == CK_SALU))
+        from = sim_chk_origin_of(w, x);
+    if (!spread(w, r, x))
+        return false;
+    if (swaps)
+        sim_chk_origin_lost(w, r);
+    else
+        sim_chk_origin_spread(w, x, from);
     return true;
 }

@@ -407,6 +407,9 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     bool cmpx;    /* v_cmpx came last */
     uint8_t owed; /* kinds of scalar writes that no wait covers */
     uint32_t m0_time, m0_pc, setreg_time, setreg_pc, last_setreg, exec_valu_time, exec_pc;
+    /* check_origin.c: of undefined registers (rows, scalars, scc), and of the load at hand */
+    uint32_t org[ROWS + SREGS + 1], org_new;
+    bool org_off; /* a missing wait state spoilt something: origins are no longer followed */
     SimLdsOp log[LDSLOG];
     uint32_t nlog;
     const uint32_t *lds_data, *lds_addr; /* of the LDS store that is being checked, else NULL */
@@ -430,7 +433,19 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
         uint32_t seq, seq2, pc;
         uint8_t cnt;
     } high[ROWS];
+    uint64_t org_at[ROWS + SREGS + 1], org_new_at; /* address or offset of the first undefined byte */
 } SimChk;
+enum { ORG_SCC = ROWS + SREGS };
+typedef enum SimOriginKind { ORG_NONE, ORG_START, ORG_GLOBAL, ORG_LDS, ORG_SCRATCH } SimOriginKind;
+/* A load found an undefined byte: its rows are not known here, sim_chk_origin_load notes them. */
+static inline void
+sim_chk_origin_found(SimChk *c, SimOriginKind kind, uint64_t at)
+{
+    if (c->org_new)
+        return;
+    c->org_new = kind;
+    c->org_new_at = at;
+}
 enum { PH_LOW = 1, PH_HIGH = 2, PH_WHOLE = 4 };
 enum { HIT_SCALAR = 0x8000 };
 typedef enum HitHow {

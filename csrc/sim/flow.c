@@ -179,6 +179,8 @@ move_to(SimWave *w, uint32_t dst, uint32_t n, uint64_t v, uint32_t from)
             continue;
         uint32_t undef = from == S_NULL ? 0 : w->chk->sp[from + k];
         w->chk->sp[dst + k] = undef;
+        w->chk->org[ROWS + dst + k] = undef ? w->chk->org[ROWS + from + k] : ORG_NONE;
+        w->chk->org_at[ROWS + dst + k] = w->chk->org_at[ROWS + from + k];
         w->chk->sflag[dst + k] = (uint8_t)((w->chk->sflag[dst + k] & ~VF_POISON) | (undef ? VF_POISON : 0));
     }
 }

@@ -258,7 +258,7 @@ sim_report_print(const SimReport *r, TlText *out)
     tl_text_puts(out, "\n  at ");
     put_place(out, r->pc, r->function, r->text, r->file, r->line);
     if (r->other_pc != INT64_MIN) {
-        tl_text_printf(out, "\n  other party: ");
+        tl_text_puts(out, r->check == SIM_CHECK_INIT ? "\n  loaded by: " : "\n  other party: ");
         if (r->other_wave != UINT32_MAX)
             tl_text_printf(out, "wave %u, ", r->other_wave);
         put_place(out, r->other_pc, r->other_function, r->other_text, r->other_file, r->other_line);

@@ -13,6 +13,8 @@ note_undef(SimWave *w, const SimRec *r, const SimExtent *x, uint64_t addr, uint3
         uint32_t u = sim_undef_mask(x, addr + 4 * k, TL_MIN(n - 4 * k, 4u)), bits = 0, d = r->dst + k;
         for (int q = 0; q < 4; q++)
             bits |= (u >> q & 1) ? 255u << (8 * q) : 0;
+        if (bits)
+            sim_chk_origin_found(w->chk, ORG_GLOBAL, addr + 4 * k + (uint32_t)__builtin_ctz(u));
         if (bits && n < 4 && r->fl) /* the extension to 32 bits spreads it */
             bits = ~0u;
         w->chk->sp[d] = bits;

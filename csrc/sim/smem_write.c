@@ -5,6 +5,7 @@
  * memory at once.
  */
 #include "sim/access.h"
+#include "sim/check.h"
 
 enum { SM_BUFFER = 1, SM_SCRATCH = 2 };
 
@@ -53,8 +54,11 @@ smem_checks(SimWave *w, const SimRec *r, const SimExtent *x, uint64_t addr, uint
             if (!w->chk->sp[r->dst + k])
                 continue;
             w->chk->sp[r->dst + k] = 0;
-            if (!sim_fault(w, r, SIM_CHECK_INIT, false, 0, addr, UINT32_MAX, 0,
-                           "undefined value of s%u is stored to global memory", r->dst + k))
+            char from[200];
+            uint64_t pc;
+            sim_chk_origin_text(w, ROWS + r->dst + k, from, sizeof from, &pc);
+            if (!sim_fault(w, r, SIM_CHECK_INIT, false, 0, addr, UINT32_MAX, pc,
+                           "undefined value of s%u is stored to global memory%s", r->dst + k, from))
                 return false;
         }
         if (kind == SIM_ACC_WRITE && x->init)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,6 +129,19 @@ WRONG = [
     ["--disasm", "--verify"],
     ["--disasm", "--arg", "i32:1"],
     ["--list", "--disasm", "--stats"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "i32:1", "--save", ""],
+    [*RUN, "--arg", "out:i32:128", "--arg", "i32:1", "--save", "/dev/full"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "i32:1", "--check", "none,all"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "i32:1", "--check", "bounds,"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "f64:1"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "in:i32:4"],
+    [*RUN, "--arg", "out:i32:128", "--arg", "null"],
+    [*RUN, "--arg", "hex:00", "--arg", "i32:1"],
+    ["--grid", str(1 << 32), *RUN[2:], "--arg", "out:i32:128", "--arg", "i32:1"],
+    ["--grid", "0", *RUN[2:], "--arg", "out:i32:128", "--arg", "i32:1"],
+    ["--block", "0", *RUN, "--block", "0", "--arg", "out:i32:128", "--arg", "i32:1"],
+    [*RUN[:4], "--arg", "in:i32:128:/dev/null.npy"],
+    [*RUN[:4], "--arg", "in:i32:128:" + __file__ + ".npy"],
 ]
 
 
@@ -189,3 +207,52 @@ def test_state_with_an_unknown_field(key):
     ):
         sim.execute("gfx942", b"", {key: 0})
     assert sim.execute("gfx942", b"", sim.execute("gfx942", b"", {}))["wave"] == 64
+
+
+@pytest.fixture(scope="module")
+def shell(file):
+    """Runs the command line below a shell's redirections: (status, stdout, stderr)."""
+    root = Path(__file__).resolve().parents[2]
+
+    def run(args: str, after: str) -> tuple[int, str, str]:
+        cmd = f"{shlex.quote(sys.executable)} -m tilelang sim {args.replace('FILE', shlex.quote(file))} {after}"
+        r = subprocess.run(["bash", "-c", cmd], cwd=root, capture_output=True, text=True, timeout=120)
+        assert "Traceback" not in r.stderr and "Exception" not in r.stderr, r.stderr
+        return r.returncode, r.stdout, r.stderr
+
+    return run
+
+
+ALL = "FILE --grid 2 --block 64 --arg in:i32:128 --arg out:i32:128 --arg i32:1"
+
+
+@pytest.mark.parametrize("args", ["FILE --list", ALL, ALL + " --json", "--help", "--libdir"])
+def test_output_that_cannot_be_written(shell, args):
+    """A closed stream is none; a full disk is an error; nothing of stderr goes to stdout."""
+    assert shell(args, ">&-")[0] == 0
+    assert shell(args, ">/dev/full") == (2, "", "error: the output: No space left on device\n")
+    assert shell(args, "2>&-")[0] == 0
+    assert shell(args, "<&-")[0] == 0
+
+
+@pytest.mark.parametrize("more", ["", " --json"])
+def test_errors_that_cannot_be_told(shell, more):
+    status, out, err = shell("nofile" + more, "2>&-")
+    assert status == 2 and (json.loads(out) == {"error": "nofile: No such file or directory"} if more else out == "")
+    assert shell("nofile" + more, "2>/dev/full")[0] == 2
+    assert shell("nofile" + more, ">&- 2>&-") == (2, "", "")
+    assert shell("nofile" + more, ">/dev/full") == (2, "", "error: nofile: No such file or directory\n")
+    assert shell("nofile" + more, "| true; exit ${PIPESTATUS[0]}")[0] == 2
+
+
+def test_help_names_every_option(shell):
+    """--help lists the checks and dtypes that there are; every option is in the page."""
+    _, text, _ = shell("--help", "")
+    flat = " ".join(text.split())
+    names = [*sim.Device("gfx942", checks="all").checks, "strict"]
+    assert f"names: {','.join(names)}" in flat
+    for name in cli.DTYPES:
+        assert f" {name}" in flat
+    page = (Path(__file__).resolve().parents[2] / "docs/simulator.md").read_text()
+    for option in set(re.findall(r"--[a-z]+", text)) - {"--help"}:
+        assert re.search(rf"{option}\b", page), option

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tilelang.errors import SimulatorFault
-from tilelang.sim import Device, DeviceMemory, Kernel, Trace, TraceOptions, libdir, verify
+from tilelang.sim import Device, DeviceMemory, Kernel, KernelArg, Trace, TraceOptions, libdir, verify
 from tilelang.sim._bundle import chips_of, read, unbundle
 from tilelang.sim._saved import Saved
 from tilelang.sim._values import DTYPES, BadArgument, bits_of, fill, from_bf16, padded, parse_arg
@@ -251,8 +251,11 @@ def plain_arguments(opt: argparse.Namespace, inputs: Inputs, kernel: Kernel) -> 
         role, name, shape, kind = parse_arg(text)
         a = explicit[len(args)] if len(args) < len(explicit) else None
         if role in ("null", "value", "bytes"):
-            args.append(padded(shape, a, text) if role == "value" else None if role == "null" else shape)
+            value = padded(shape, a, text) if role == "value" else bytes(8) if role == "null" else shape
+            check_size(a, len(value) if isinstance(value, bytes) else value.nbytes, text)
+            args.append(value)
             continue
+        check_size(a, 8, text)
         what = f"argument {a.name or f'+{a.offset}'}" if a else f"argument {len(args)}"
         mem = inputs.dev.empty(math.prod(shape) * np.dtype(DTYPES[name]).itemsize, name=what)
         data = fill(kind, shape, name)
@@ -266,18 +269,26 @@ def plain_arguments(opt: argparse.Namespace, inputs: Inputs, kernel: Kernel) -> 
     return args, outs
 
 
+def check_size(arg: KernelArg | None, size: int, text: str) -> None:
+    """An argument takes the bytes that it has; a pointer has 8."""
+    if arg and arg.size != size:
+        raise BadArgument(f"--arg {text}: the argument {arg.name or f'+{arg.offset}'} has {arg.size} bytes, the value has {size}")
+
+
 def save_paths(save: str, outs: list[Output]) -> list[str]:
     """A file for each output; BadArgument when it cannot be written or there is nothing to write."""
     base = save.removesuffix(".npy")
     if not os.path.isdir(folder := os.path.dirname(save) or "."):
         raise BadArgument(f"--save {save}: there is no folder {folder}")
-    if not os.path.basename(base) or os.path.isdir(save):
-        raise BadArgument(f"--save {save}: the name of a file is needed, not of a folder")
+    if not os.path.basename(base) or os.path.isdir(save) or (os.path.exists(save) and not os.path.isfile(save)):
+        raise BadArgument(f"--save {save}: the name of a file is needed, not of a folder or device")
     if not outs:
         raise BadArgument(f"--save {save}: no --arg is an output (out:... or inout:...)")
     paths = [f"{base}.npy" if len(outs) == 1 else f"{base}.{i}.npy" for i in range(len(outs))]
     for path in paths:
         new = not os.path.exists(path)
+        if not new and not os.path.isfile(path):
+            raise BadArgument(f"--save {save}: {path} is there and is no file")
         try:
             open(path, "ab").close()
         except OSError as e:
@@ -301,7 +312,7 @@ def run(opt: argparse.Namespace, dev: Device, kernel: Kernel) -> int:
         args, outs = opt.saved.arguments(opt.arg, inputs)
     else:
         args, outs = plain_arguments(opt, inputs, kernel)
-    paths = save_paths(opt.save, outs) if opt.save else []
+    paths = save_paths(opt.save, outs) if opt.save is not None else []
     check_trace(opt, kernel)
     start = time.perf_counter()
     fault: SimulatorFault | None = None
@@ -390,13 +401,11 @@ class Parser(argparse.ArgumentParser):
     """Says in one line what is wrong."""
 
     def error(self, message: str) -> NoReturn:
-        refuse(f"{message} (--help tells of the options)", argparse.Namespace(json=self.json))
-        raise SystemExit(2)
+        raise BadArgument(f"{message} (--help tells of the options)")
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does; an error is told as --json wants it where that is among the arguments."""
-        self.json = "--json" in (sys.argv[1:] if args is None else args)
-        return super().parse_args(args, namespace)
+    def print_help(self, file: Any = None) -> None:
+        """Unlike argparse's, an error of writing is one."""
+        print(self.format_help(), end="", file=file)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -445,37 +454,46 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command line; returns the exit status: 0, 1 after a fault of the program, 2 for wrong usage."""
-    opt = parser().parse_args(argv)
-    if opt.libdir:
-        print(libdir())
-        return 0
+    """The command line; returns the exit status: 0, 1 after a fault of the program, 2 for wrong usage or output that
+    cannot be written, 130 after Ctrl-C, 141 when whoever read the output is gone."""
+    open_streams()
+    as_json = "--json" in (sys.argv[1:] if argv is None else argv)
     try:
-        if not opt.file:
-            raise BadArgument("a code object is needed")
-        status = command(opt)
+        status = command(parser().parse_args(argv))
         sys.stdout.flush()
         return status
+    except SystemExit as e:  # --help
+        return refuse("", False, int(e.code or 0))
     except KeyboardInterrupt:
-        return refuse("interrupted", opt, 130)
+        return refuse("interrupted", as_json, 130)
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except OSError as e:
-        return refuse(
-            f"{e.filename}: {e.strerror}" if e.filename and e.strerror else f"the output: {e.strerror or e}", opt
-        )
+        what = f"{e.filename}: {e.strerror}" if e.filename and e.strerror else f"the output: {e.strerror or e}"
+        return refuse(f"error: {what}", as_json)
     except (ValueError, TypeError, NotImplementedError, MemoryError) as e:
-        return refuse(str(e) or type(e).__name__, opt)
+        return refuse(f"error: {e or type(e).__name__}", as_json)
 
 
-def refuse(why: str, opt: argparse.Namespace, status: int = 2) -> int:
-    print(f"error: {why}" if status == 2 else why, file=sys.stderr)
-    try:  # what stdout could not take is not tried once more at the end
-        if opt.json:
-            show_json({"error": why})
+def open_streams() -> None:
+    """What is closed takes everything; no file that is opened later gets its number."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+
+
+def refuse(why: str, as_json: bool, status: int = 2) -> int:
+    """Says why on stderr, with --json on stdout, too; what these cannot take is not tried once more at the end."""
+    with contextlib.suppress(OSError):
+        print(why, end="\n" * bool(why), file=sys.stderr)
+    try:
+        if as_json:
+            show_json({"error": why.removeprefix("error: ")})
         sys.stdout.flush()
-    except (OSError, ValueError):
+    except OSError as e:
+        if not why and not isinstance(e, BrokenPipeError):
+            status = refuse(f"error: the output: {e.strerror}", False)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status
 
@@ -494,6 +512,11 @@ def alone(opt: argparse.Namespace) -> None:
 
 def command(opt: argparse.Namespace) -> int:
     """What the options ask for."""
+    if opt.libdir:
+        print(libdir())
+        return 0
+    if not opt.file:
+        raise BadArgument("a code object is needed (--help tells of the options)")
     opt.saved = Saved.beside(opt.file, opt.arg)
     alone(opt)
     if opt.saved:

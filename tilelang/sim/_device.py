@@ -763,7 +763,7 @@ def _three(v: Sequence[int] | int, what: str) -> Any:
     except TypeError:
         raise TypeError(f"{what} must be one to three positive numbers, not {v!r}") from None
     if not 1 <= len(n) <= 3 or any(x < 1 or x > 0xFFFFFFFF for x in n):
-        raise ValueError(f"{what} must be one to three positive numbers, not {n}")
+        raise ValueError(f"{what} must be one to three positive numbers below 2**32, not {n}")
     return (C.c_uint32 * 3)(*n, *[1] * (3 - len(n)))
 
 

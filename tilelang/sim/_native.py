@@ -242,13 +242,15 @@ def check_mask(checks: str | list[str] | tuple[str, ...]) -> int:
     if len(wanted) == 1 and isinstance(wanted[0], str) and "," in wanted[0]:
         wanted = [w.strip() for w in wanted[0].split(",")]
     mask = 0
+    if "none" in wanted and len(wanted) > 1:
+        raise ValueError(f"the check 'none' stands alone, not in {', '.join(map(str, wanted))}")
     for name in wanted:
         if name in ("all", "strict", "none"):
             mask |= {"all": available, "strict": strict | 1 << names["barrier"], "none": 0}[name]
             continue
         if name not in there:
             what = "is not implemented yet" if name in names and names[name] < 6 else "does not exist"
-            raise ValueError(f"the check {name!r} {what}; there are: {', '.join(there)}")
+            raise ValueError(f"the check {name!r} {what}; there are: {', '.join(there)}, strict (and all, none)")
         mask |= 1 << names[name]
     return mask
 

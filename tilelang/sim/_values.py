@@ -98,6 +98,9 @@ def bits_of(name: str) -> np.dtype | None:
 
 def load(path: str) -> np.ndarray:
     """The numbers in a .npy file."""
+    with open(path, "rb") as f:
+        if f.read(6) != b"\x93NUMPY":
+            raise BadArgument(f"{path}: it is no .npy file")
     try:
         a = np.load(path)
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "biuf":
