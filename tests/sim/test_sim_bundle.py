@@ -231,3 +231,13 @@ def test_wider_arguments_keep_the_sign():
     assert cli.padded(np.int32(-2), slot, "") == (-2).to_bytes(8, "little", signed=True)
     assert cli.padded(np.uint32(0xFFFFFFFE), slot, "") == (0xFFFFFFFE).to_bytes(8, "little")
     assert cli.padded(np.float32(-1), slot, "") == np.float32(-1).tobytes() + bytes(4)
+
+
+@pytest.mark.parametrize("chip", ["gfx1030", "gfx999", "", "gfx9-4-generic"])
+def test_verify_of_a_chip_that_is_not_simulated(chip, tmp_path, capsys):
+    with pytest.raises(ValueError, match=f"no simulated chip is called '{chip}'"):
+        sim.verify(BOTH, arch=chip)
+    path = tmp_path / "file"
+    path.write_bytes(BOTH)
+    assert cli.main([str(path), "--verify", "--arch", chip]) == 2
+    assert f"{path}: no simulated chip is called '{chip}'" in capsys.readouterr().err

@@ -61,6 +61,8 @@ def verify(
     Raises ValueError when the file is no code object of a chip known here, or has none for ``arch``, or a rule does
     not exist."""
     rules = nat.rule_set(ignore)
+    if arch is not None and chips_of(arch) != (arch,):
+        raise ValueError(f"no simulated chip is called {arch!r}")
     codes = unbundle(source)
     known = [code for target, code in codes if (arch in chips_of(target) if arch else chips_of(target))]
     if not known and (arch or len(codes) != 1):
