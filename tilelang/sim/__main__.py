@@ -272,7 +272,8 @@ def plain_arguments(opt: argparse.Namespace, inputs: Inputs, kernel: Kernel) -> 
 def check_size(arg: KernelArg | None, size: int, text: str) -> None:
     """An argument takes the bytes that it has; a pointer has 8."""
     if arg and arg.size != size:
-        raise BadArgument(f"--arg {text}: the argument {arg.name or f'+{arg.offset}'} has {arg.size} bytes, the value has {size}")
+        name = arg.name or f"+{arg.offset}"
+        raise BadArgument(f"--arg {text}: the argument {name} has {arg.size} bytes, the value has {size}")
 
 
 def save_paths(save: str, outs: list[Output]) -> list[str]:
