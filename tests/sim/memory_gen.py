@@ -545,18 +545,23 @@ def flat_trial(
 
 
 def scalar_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
-    """s_load and s_buffer_load: s[20:23] the base or descriptor, s24 an offset, s[28:43] the result."""
+    """Scalar loads, stores, atomics: s[20:23] the base or descriptor, s24 an offset, s[28:43] data or result."""
     arch = bench.arch
-    buffer_form = name.startswith("s_buffer")
+    buffer_form, atomic = name.startswith("s_buffer"), "_atomic_" in name
     size = name.rsplit("_", 1)[1]
-    n = {"u8": 1, "i8": 1, "u16": 2, "i16": 2}.get(size) or (
-        int(size[1:]) // 8 if size[0] == "b" else 4 * int(size[6:] or 1)
-    )
-    op = mm.Op(name, dst=28, srsrc=DESC)
+    if atomic:
+        n = 4 * (2 if name.endswith("_x2") else 1) * (2 if "cmpswap" in name else 1)
+    else:
+        n = {"u8": 1, "i8": 1, "u16": 2, "i16": 2}.get(size) or (
+            int(size[1:]) // 8 if size[0] == "b" else 4 * int(size[6:] or 1)
+        )
+    op = mm.Op(name, dst=28, srsrc=DESC, flags=("glc",) if atomic and rng.random() < 0.6 else ())
     form = int(rng.integers(0, 4))
     low = 0 if buffer_form or form == 3 else -1500
     op.offset = int(rng.choice([0, 4, 64, rng.integers(low, 1500), rng.integers(low, 1500)]))
-    pick = int(rng.integers(0, 2))
+    if atomic:
+        op.offset = op.offset // 8 * 8
+    pick = int(rng.integers(0, 2)) and "load" in name
     reg, op.soffset = (f"s{SOFF}", SOFF) if pick else ("m0", -1)
     if form == 0 and arch in mm.GFX9 or form == 0 and arch == "gfx1100":
         op.offset, tail = 0, reg
@@ -566,7 +571,8 @@ def scalar_case(rng: np.random.Generator, bench: Bench, name: str) -> Case:
         op.soffset, tail = None, f"{op.offset}" if op.offset >= 0 else f"-{-op.offset}"
     dst = f"s[28:{28 + n // 4 - 1}]" if n > 4 else "s28"
     src = f"s[{DESC}:{DESC + 3}]" if buffer_form else f"s[{DESC}:{DESC + 1}]"
-    return f"{name} {dst}, {src}, {tail}", op, lambda r, b: scalar_trial(r, bench, b, op, buffer_form)
+    text = " ".join([f"{name} {dst}, {src}, {tail}", *op.flags])
+    return text, op, lambda r, b: scalar_trial(r, bench, b, op, buffer_form)
 
 
 def scalar_trial(rng: np.random.Generator, bench: Bench, base: int, op: mm.Op, buffer_form: bool) -> Trial:
@@ -575,8 +581,15 @@ def scalar_trial(rng: np.random.Generator, bench: Bench, base: int, op: mm.Op, b
     st.exec = (1 << st.lanes) - 1
     start = base + MIDDLE + int(rng.choice([0, 4, 16, 1, 2, 3, 7]))
     value = int(rng.choice([0, 4, rng.integers(0, 1400)]))
+    if "_atomic_" in op.name:
+        start, value = base + MIDDLE + 8 * int(rng.integers(0, 4)), value // 8 * 8
+    if "_scratch_" in op.name:
+        value = (value + max(-op.offset, 0)) // 64 + 1
+    if "cmpswap" in op.name and rng.random() < 0.7:  # the comparison holds
+        w = 2 if op.name.endswith("_x2") else 1
+        t.mem[:] = b"".join(st.s[28 + w + k].to_bytes(4, "little") for k in range(w)) * (SLICE // (4 * w))
     if op.soffset is not None:
-        if op.offset < 0:
+        if op.offset < 0 and "_scratch_" not in op.name:
             value += -op.offset  # a sum below 0 is not allowed
         if op.soffset == -1:
             st.m0 = value

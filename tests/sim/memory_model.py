@@ -824,35 +824,53 @@ def flat(st: State, op: Op) -> None:
 # ---- scalar memory ---------------------------------------------------------------------------------------------------
 
 
+def smem_place(st: State, op: Op, n: int) -> tuple[int, int, int | None]:
+    """(address, offset, bytes of the buffer) of n bytes: base + offset + register (of s_scratch: 64 bytes each), to
+    dwords (gfx12: to the size of the datum)."""
+    off = op.offset + scalar(st, op.soffset) * (64 if "scratch" in op.name else 1)
+    base = st.s[op.srsrc] | st.s[op.srsrc + 1] << 32
+    mask = ~(min(n, 4) - 1)
+    if not op.name.startswith("s_buffer"):
+        return (base & ~3) + off & mask & M64, 0, None
+    stride, records = st.s[op.srsrc + 1] >> 16 & 0x3FFF, st.s[op.srsrc + 2]
+    off &= mask & M32
+    return (base & (1 << 48) - 4) + off, off, records * (stride or 1)
+
+
 def smem(st: State, op: Op) -> None:
-    """s_load, s_buffer_load: base + offset + register, to dwords (gfx12: to the size of the datum)."""
-    buffer_form = op.name.startswith("s_buffer")
-    size = op.name.rsplit("_", 1)[1]
+    verb, size = op.name.rsplit("_", 1)
+    if "_atomic_" in op.name:
+        smem_atomic(st, op)
+        return
     n = {"u8": 1, "i8": 1, "u16": 2, "i16": 2}.get(size) or (
         int(size[1:]) // 8 if size[0] == "b" else 4 * int(size[6:] or 1)
     )
-    off = op.offset + scalar(st, op.soffset)
-    base = st.s[op.srsrc] | st.s[op.srsrc + 1] << 32
-    limit = None
-    if buffer_form:
-        w1, records = st.s[op.srsrc + 1], st.s[op.srsrc + 2]
-        stride = w1 >> 16 & 0x3FFF
-        base &= (1 << 48) - 1
-        limit = records * stride if stride else records
-        off &= M32
-    mask = ~(min(n, 4) - 1)
-    at = (base & ~3) + (off & mask if buffer_form else off) & M64
-    at &= mask
+    at, off, limit = smem_place(st, op, n)
     out = b""
     for k in range(0, n, 4):
         part = min(4, n - k)
-        if limit is not None and (off & mask) + k + part > limit:
-            out += b"\0" * part
-        else:
-            out += st.load(at + k, part)
-    x = int.from_bytes(out, "little", signed=size[0] == "i")
-    for k in range(max(1, n // 4)):
-        st.s[op.dst + k] = x >> 32 * k & M32
+        inside = limit is None or off + k + part <= limit
+        if not verb.endswith("store"):
+            out += st.load(at + k, part) if inside else b"\0" * part
+        elif inside:
+            st.store(at + k, st.s[op.dst + k // 4].to_bytes(4, "little"))
+    if not verb.endswith("store"):
+        x = int.from_bytes(out, "little", signed=size[0] == "i")
+        for k in range(max(1, n // 4)):
+            st.s[op.dst + k] = x >> 32 * k & M32
+
+
+def smem_atomic(st: State, op: Op) -> None:
+    what = atomic_of(op.name.partition("_atomic_")[2], False)
+    n, w = what[2] // 8, what[2] // 32
+    at, off, limit = smem_place(st, op, n)
+    if at % n or (limit is not None and off + n > limit and returns(op)):
+        raise Outside("an atomic that is not aligned, or the result of none")
+    d, d2 = (sum(st.s[op.dst + first + k] << 32 * k for k in range(w)) for first in (0, w))
+    if limit is None or off + n <= limit:
+        old = mem_rmw(st, at, what, d, d2 if what[0] == "cmpswap" else 0)
+        for k in range(w if returns(op) else 0):
+            st.s[op.dst + k] = old >> 32 * k & M32
 
 
 def step(st: State, op: Op) -> None:

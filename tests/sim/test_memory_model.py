@@ -89,8 +89,11 @@ def test_scratch(arch, wave):
 
 
 @pytest.mark.parametrize("arch, wave", CHIPS)
-def test_scalar_loads(arch, wave):
-    run(arch, wave, 7, ("s_load_", "s_buffer_load_"), lambda rng, b, n: [gen.scalar_case(rng, b, n)], 30)
+def test_scalar_memory(arch, wave):
+    one = lambda rng, b, n: [gen.scalar_case(rng, b, n)]  # noqa: E731
+    run(arch, wave, 7, ("s_load_", "s_buffer_load_"), one, 30)
+    if arch.startswith("gfx9"):
+        run(arch, wave, 8, ("s_store", "s_buffer_store", "s_scratch", "s_atomic", "s_buffer_atomic"), one, 30)
 
 
 @pytest.mark.parametrize("arch, wave", [c for c in CHIPS if c[0] in ("gfx1100", "gfx1201")])
