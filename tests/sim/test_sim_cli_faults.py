@@ -256,3 +256,79 @@ def test_help_names_every_option(shell):
     page = (Path(__file__).resolve().parents[2] / "docs/simulator.md").read_text()
     for option in set(re.findall(r"--[a-z]+", text)) - {"--help"}:
         assert re.search(rf"{option}\b", page), option
+
+
+SAVED = {
+    "kernel": "k", "target": "gfx942", "block": [64, 1, 1], "grid": [[[0, 0, 64]]],
+    "params": [
+        {"name": "X", "kind": "buffer", "dtype": "int32", "dims": [None], "dim_divisors": [1], "strides": "dense"},
+        {"name": "Y", "kind": "buffer", "dtype": "int32", "dims": [None], "dim_divisors": [1], "strides": "dense"},
+        {"name": "c", "kind": "scalar", "dtype": "int32"},
+    ],
+    "kernarg": [{"offset": 8 * i, "kind": "scalar" if p == "c" else "ptr", "param": p, "axis": 0}
+                for i, p in enumerate("XYc")],
+    "writes": ["Y"],
+}  # fmt: skip
+ARGS = ["--arg", "X=128:arange", "--arg", "Y=128", "--arg", "c=5"]
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def write(what) -> str:
+        (tmp_path / "k.hsaco").write_bytes(code_object(ADD, (BUF, BUF, Arg(8, name="c"))))
+        (tmp_path / "k.hsaco.json").write_text(what if isinstance(what, str) else json.dumps(what))
+        return str(tmp_path / "k.hsaco.json")
+
+    return write
+
+
+def test_saved(saved, tmp_path, capsys):
+    """As compiled.save writes it; an argument that the kernel is not said to write is an input."""
+    path, out = saved(SAVED), str(tmp_path / "o.npy")
+    assert cli.main([path, *ARGS, "--save", out]) == 0 and (np.load(out) == np.arange(128) + 5).all()
+    assert cli.main([path, *ARGS, "--block", "64x1"]) == 0
+    capsys.readouterr()
+    assert cli.main([path, *ARGS, "--block", "128"]) == 2
+    assert "--block: the kernel was compiled for 64x1x1 threads" in capsys.readouterr().err
+    assert cli.main([saved(SAVED | {"writes": []}), *ARGS]) == 1
+    assert "warning: the kernel stores to argument Y, which is only an input" in capsys.readouterr().err
+
+
+def broken() -> dict[str, object]:
+    """Descriptions with one thing missing or of another kind, by what it is."""
+    out: dict[str, object] = {f"no {k}": {n: v for n, v in SAVED.items() if n != k} for k in SAVED}
+    for k in SAVED:
+        for bad in (5, "x", [5], [{}], {}) + ((None,) if k != "grid" else ()):
+            if not (k in ("kernel", "target") and bad == "x") and not (k == "block" and bad == [5]):
+                out[f"{k} {bad}"] = SAVED | {k: bad}
+    for i, k, bad in [(0, "dims", 3), (0, "dim_divisors", [0]), (0, "dim_divisors", []), (0, "strides", [1, 2]),
+                      (0, "name", 5), (1, "kind", None), (2, "dtype", 7)]:  # fmt: skip
+        params = [dict(p) for p in SAVED["params"]]
+        params[i][k] = bad
+        out[f"param {i} {k} {bad}"] = SAVED | {"params": params}
+    for k, bad in [("offset", "x"), ("param", "Z"), ("axis", None), ("kind", "x"), ("kind", "scalar")]:
+        slots = [dict(s) for s in SAVED["kernarg"]]
+        slots[0][k] = bad
+        out[f"slot {k} {bad}"] = SAVED | {"kernarg": slots}
+    slots = [dict(s) for s in SAVED["kernarg"]]
+    slots[0] |= {"kind": "dim", "axis": 1}
+    out["axis beyond"] = SAVED | {"kernarg": slots}
+    for grid in ([[[0, 1, 64]]], [[[9, 0, 64]]], [[[2, 0, 64]]], [[[0, 0, 0]]], [[[0, 0]]], [[0]]):
+        out[f"grid {grid}"] = SAVED | {"grid": grid}
+    return out | {"text": "hello", "number": "5", "nothing": "", "deep": "[" * 100000, "cut": json.dumps(SAVED)[:99]}
+
+
+@pytest.mark.parametrize("what", broken())
+def test_broken_descriptions(saved, capsys, what):
+    path = saved(broken()[what])
+    assert cli.main([path, *ARGS]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {path} does not describe a saved kernel (") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("dtype", ["float33", "float8_e3m4", "int", "complex64"])
+def test_a_dtype_that_is_not_there(saved, capsys, dtype):
+    params = [dict(p) for p in SAVED["params"]]
+    params[0]["dtype"] = dtype
+    assert cli.main([saved(SAVED | {"params": params}), *ARGS]) == 2
+    assert f"an argument of an unknown dtype '{dtype}'" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def short_name(dtype: str) -> str:
     if dtype == "bool_":
         return "u8"
     m = re.fullmatch(r"(bfloat|float|uint|int)(\d+)_?(\w*)", dtype)
-    if not m:
+    if not m or (m[3] and m[3] not in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")) or int(m[2]) not in (8, 16, 32, 64):
         raise ValueError(f"the saved kernel has an argument of an unknown dtype {dtype!r}")
     return {"bfloat": "bf", "float": "f", "uint": "u", "int": "i"}[m[1]] + m[2] + m[3]
 
@@ -53,8 +53,65 @@ def size_of(text: str, names: dict[str, tuple[int, str]]) -> int | None:
 
     try:
         return value(ast.parse(text, mode="eval").body)
-    except (KeyError, ValueError, TypeError, SyntaxError, ZeroDivisionError):
+    except (KeyError, ValueError, TypeError, SyntaxError, ZeroDivisionError, RecursionError, MemoryError):
         return None
+
+
+def is_ints(value: Any, *, none: bool = False) -> bool:
+    """Whether this is a list of numbers, or (with ``none``) of numbers and null."""
+    return isinstance(value, list) and all(type(x) is int or (none and x is None) for x in value)
+
+
+def is_param(p: Any) -> bool:
+    """Whether this describes a parameter."""
+    if not isinstance(p, dict) or not all(isinstance(p.get(k), str) for k in ("name", "kind", "dtype")):
+        return False
+    dims, sizes, strides = p.get("dims"), p.get("sizes", []), p.get("strides")
+    return p["kind"] == "scalar" or (
+        is_ints(dims, none=True)
+        and is_ints(p.get("dim_divisors"))
+        and len(p["dim_divisors"]) == len(dims)
+        and all(d > 0 for d in p["dim_divisors"])
+        and (strides == "dense" or (is_ints(strides, none=True) and len(strides) == len(dims)))
+        and isinstance(sizes, list)
+        and all(type(s) in (int, str) for s in sizes)
+    )
+
+
+def check(data: Any) -> None:
+    """ValueError that names what is missing or not as `compiled.save` writes it."""
+    if not isinstance(data, dict):
+        raise ValueError("it is no object")
+    params = data.get("params")
+    if not isinstance(params, list) or not all(map(is_param, params)):
+        raise ValueError("'params' is no list of parameters")
+    by_name = {p["name"]: p for p in params}
+
+    def is_slot(s: Any) -> bool:
+        if not isinstance(s, dict) or type(s.get("offset")) is not int or type(s.get("axis")) is not int:
+            return False
+        p, kind = by_name.get(str(s.get("param"))), s.get("kind")
+        if p is None or kind not in ("ptr", "dim", "stride", "scalar") or (kind == "scalar") != (p["kind"] == "scalar"):
+            return False
+        return kind in ("ptr", "scalar") or 0 <= s["axis"] < len(p["dims"])
+
+    def is_axis(axis: Any) -> bool:
+        return isinstance(axis, list) and all(is_ints(t) and len(t) == 3 and is_dim(*t) for t in axis)
+
+    def is_dim(p: int, dim: int, c: int) -> bool:
+        return p < 0 or (p < len(params) and 0 <= dim < len(params[p].get("dims", ())) and c > 0)
+
+    grid = data.get("grid")
+    for name, good in (
+        ("kernel", isinstance(data.get("kernel"), str)),
+        ("target", isinstance(data.get("target"), str)),
+        ("block", is_ints(data.get("block"))),
+        ("kernarg", isinstance(data.get("kernarg"), list) and all(map(is_slot, data["kernarg"]))),
+        ("writes", isinstance(data.get("writes"), list) and all(w in list(by_name) for w in data["writes"])),
+        ("grid", "grid" in data and (grid is None or (isinstance(grid, list) and all(map(is_axis, grid))))),
+    ):
+        if not good:
+            raise ValueError(f"{name!r} is not what it must be" if name in data else f"there is no {name!r}")
 
 
 class Saved:
@@ -64,10 +121,11 @@ class Saved:
         self.code = str(path)[: -len(".json")]
         try:
             self.data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            self.params: dict[str, dict[str, Any]] = {p["name"]: p for p in self.data["params"]}
-            self.slots: list[dict[str, Any]] = self.data["kernarg"]
-        except (KeyError, TypeError, ValueError) as e:
+            check(self.data)
+        except (ValueError, RecursionError) as e:
             raise ValueError(f"{path} does not describe a saved kernel ({e})") from None
+        self.params: dict[str, dict[str, Any]] = {p["name"]: p for p in self.data["params"]}
+        self.slots: list[dict[str, Any]] = self.data["kernarg"]
         self.shapes: dict[str, tuple[int, ...]] = {}
 
     @classmethod
@@ -83,7 +141,10 @@ class Saved:
         opt.file = self.code
         opt.arch = opt.arch or self.data["target"]
         opt.kernel = opt.kernel or self.data["kernel"]
-        opt.block = opt.block or tuple(self.data["block"])
+        block = tuple(self.data["block"])
+        if opt.block and (*opt.block, 1, 1)[:3] != (*block, 1, 1)[:3]:
+            raise ValueError(f"--block: the kernel was compiled for {'x'.join(map(str, block))} threads")
+        opt.block = block
         self.values = self._parse(opt.arg) if opt.arg else {}
         if not opt.grid and opt.arg and self.data["grid"] is not None:
             opt.grid = tuple(self._axis(a) for a in self.data["grid"]) or (1,)
