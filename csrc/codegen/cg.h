@@ -38,12 +38,13 @@ typedef struct Cg {
     uint32_t nvals;
     uint32_t block_size; /* threads of a workgroup */
     uint32_t lds_bytes;
-    uint32_t waves_per_eu;    /* 0: not given */
-    uint32_t axes;            /* bits of program_id axes in use */
-    bool uses_grid;           /* num_programs: needs the hidden arguments */
-    bool use_agprs;           /* let LLVM allocate AGPRs: only when the VGPRs do not suffice */
-    TlOp op;                  /* being translated, for messages */
-    LLVMMetadataRef lds_only; /* memory model relaxation: only LDS is ordered */
+    uint32_t waves_per_eu;     /* 0: not given */
+    uint32_t axes;             /* bits of program_id axes in use */
+    bool uses_grid;            /* num_programs: needs the hidden arguments */
+    bool use_agprs;            /* let LLVM allocate AGPRs: only when the VGPRs do not suffice */
+    LLVMValueRef unknown_zero; /* i32 0 that LLVM knows nothing about, or NULL; the same in all lanes */
+    TlOp op;                   /* being translated, for messages */
+    LLVMMetadataRef lds_only;  /* memory model relaxation: only LDS is ordered */
     /* line tables */
     LLVMDIBuilderRef di;
     LLVMMetadataRef di_fn;

@@ -123,6 +123,38 @@ power_of_two(LLVMValueRef x, int64_t *shift)
     return true;
 }
 
+/* A divisor of which LLVM knows no upper bits. Where it knows operands to have 24 bits it divides by a float
+ * reciprocal whose error may reach the next whole number (14882573 / 3122), and corrects downwards only. */
+static LLVMValueRef
+opaque_divisor(Cg *g, LLVMValueRef d)
+{
+    LLVMTypeRef t = LLVMTypeOf(d), e = LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t;
+    if (LLVMGetIntTypeWidth(e) < 32)
+        return d; /* at most 16 bits are exact that way */
+    if (!g->unknown_zero) {
+        static const char text[] = "s_mov_b32 $0, 0", how[] = "=s";
+        LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b), entry = LLVMGetEntryBasicBlock(g->fn);
+        LLVMTypeRef fn = LLVMFunctionType(g->i32, NULL, 0, false);
+        LLVMValueRef first = LLVMGetFirstInstruction(entry);
+        LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(g->b);
+        LLVMValueRef code = LLVMGetInlineAsm(fn, text, sizeof text - 1, how, sizeof how - 1, false, false,
+                                             LLVMInlineAsmDialectATT, false);
+        if (first)
+            LLVMPositionBuilderBefore(g->b, first);
+        g->unknown_zero = LLVMBuildCall2(g->b, fn, code, NULL, 0, "");
+        LLVMPositionBuilderAtEnd(g->b, here);
+        LLVMSetCurrentDebugLocation2(g->b, place);
+    }
+    LLVMValueRef z = LLVMBuildZExt(g->b, g->unknown_zero, e, "");
+    if (e != t) {
+        LLVMValueRef v = LLVMGetPoison(t);
+        for (unsigned i = 0; i < LLVMGetVectorSize(t); i++)
+            v = LLVMBuildInsertElement(g->b, v, z, LLVMConstInt(g->i32, i, false), "");
+        z = v;
+    }
+    return LLVMBuildOr(g->b, d, z, "");
+}
+
 /* floor_ says floor division or modulo, else truncating. Division by 0 gives 0 (as NumPy's arrays do); the
  * least value divided by -1 wraps. Both are undefined in LLVM, so the divisor is replaced first. */
 static LLVMValueRef
@@ -140,12 +172,16 @@ int_divide(Cg *g, LLVMValueRef a, LLVMValueRef b, TlElem e, bool want_rem, bool 
     if (!is_signed(e)) {
         LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntEQ, b, zero, "");
         LLVMValueRef d = LLVMBuildSelect(g->b, bad, one, b, "");
+        if (!LLVMIsConstant(b))
+            d = opaque_divisor(g, d);
         LLVMValueRef r = want_rem ? LLVMBuildURem(g->b, a, d, "") : LLVMBuildUDiv(g->b, a, d, "");
         return LLVMBuildSelect(g->b, bad, zero, r, "");
     }
     LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntEQ, b, zero, "");
     LLVMValueRef minus = LLVMBuildICmp(g->b, LLVMIntEQ, b, cg_int(t, -1), "");
     LLVMValueRef d = LLVMBuildSelect(g->b, LLVMBuildOr(g->b, bad, minus, ""), one, b, "");
+    if (!LLVMIsConstant(b))
+        d = opaque_divisor(g, d);
     LLVMValueRef q = LLVMBuildSDiv(g->b, a, d, ""); /* of b = -1: a, exact and with remainder 0 */
     LLVMValueRef r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, d, ""), "");
     q = LLVMBuildSelect(g->b, minus, LLVMBuildNeg(g->b, q, ""), q, "");

@@ -71,6 +71,7 @@ init_llvm(void)
     LLVMInitializeAMDGPUTarget();
     LLVMInitializeAMDGPUTargetMC();
     LLVMInitializeAMDGPUAsmPrinter();
+    LLVMInitializeAMDGPUAsmParser(); /* of inline assembly: cg_arith.c */
 }
 
 static double

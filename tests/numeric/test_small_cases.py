@@ -49,6 +49,36 @@ def test_gather_by_bytes() -> None:
         out.equal(np.arange(256))
 
 
+@pytest.mark.parametrize("bits", [24, 23, 22, 32])
+@pytest.mark.parametrize("signed", [False, True], ids=["unsigned", "signed"])
+def test_division_of_known_width(bits: int, signed: bool) -> None:
+    """C-13: operands that the backend knows to be narrow; quotients just below a whole number."""
+    dtype = "int32" if signed else "uint32"
+    narrow = f"({{}} << {32 - bits}) >> {32 - bits}" if signed else f"{{}} & {(1 << bits) - 1}"
+    k = module(f"""
+        @tl.kernel
+        def k(A: tl.{dtype}[N], D: tl.{dtype}[N], Q: tl.{dtype}[N], R: tl.{dtype}[N]):
+            p = tl.program_id(0)
+            a, d = A[p * 256 : p * 256 + 256], D[p * 256 : p * 256 + 256]
+            a, d = {narrow.format("a")}, {narrow.format("d")}
+            Q[p * 256 : p * 256 + 256] = a // d
+            R[p * 256 : p * 256 + 256] = a % d
+    """)
+    top = (1 << (bits - signed)) - 1
+    rng = np.random.default_rng(13)
+    d = np.concatenate([[12527449, 3122, 3, 7, 11, 1000, 12345], rng.integers(1, 1 << (bits // 2 + 2), 4000)])
+    d = np.minimum(d, top)
+    q = top // d - rng.integers(0, np.maximum(top // d // 50, 1))
+    a = np.maximum(q * d - 1, 0)
+    a[:2] = np.minimum([12527448, 14882573], top)
+    if signed:
+        a, d = a * rng.choice([-1, 1], a.size), d * rng.choice([-1, 1], a.size)
+    quotient, rest = Out(a.size, np.dtype(dtype)), Out(a.size, np.dtype(dtype))
+    k(a.astype(dtype), d.astype(dtype), quotient.view, rest.view)
+    quotient.equal(a // d)
+    rest.equal(a % d)
+
+
 @pytest.mark.parametrize("rows", [1, 4])
 def test_wide_rows(rows: int) -> None:
     """C-43: exp(a) * b + c over 65536 columns, and a sum: in time, or refused with the need named."""
