@@ -281,6 +281,15 @@ effect(SimWave *w, LateOp *op)
     return carry_out(w, op);
 }
 
+/* Does the operation leave parts of such registers as they are (halves, three of them in two registers, block
+ * loads)? */
+static bool
+keeps_parts(const SimExt *x, uint32_t i)
+{
+    return x->vwrite[i].n > MAX_WHOLE || x->vwrite[i].half || x->in.op == ISA_OP_buffer_load_d16_format_xyz ||
+           x->in.op == ISA_OP_tbuffer_load_d16_format_xyz;
+}
+
 /* A load reads memory now and gives its registers later. */
 static bool
 read_now(SimWave *w, LateOp *op)
@@ -291,12 +300,12 @@ read_now(SimWave *w, LateOp *op)
     SimUndef vp[MAX_ROWS];
     bool part = false;
     for (uint32_t i = 0; i < x->nvwrite; i++) {
-        part |= x->vwrite[i].n > MAX_WHOLE || x->vwrite[i].half ||
+        part |= keeps_parts(x, i) ||
                 (!(x->use & CU_ATOMIC) && in_ranges(x->vread, x->nvread, x->vwrite[i].start));
         for (uint32_t k = 0; k < x->vwrite[i].n && n < MAX_ROWS; k++)
             row[n++] = x->vwrite[i].start + k;
     }
-    if (part || n == MAX_ROWS) { /* halves, block loads: all of it now */
+    if (part || n == MAX_ROWS) { /* all of it now */
         op->needs = 0;
         return effect(w, op);
     }
@@ -512,9 +521,8 @@ spoil(SimWave *w, const SimExt *x)
     uint32_t bad = (uint32_t)(draw(&t->rng) >> 32);
     const uint32_t *m = exec_mask(w, EXEC(w));
     for (uint32_t i = 0; i < x->nvwrite; i++) {
-        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start) || x->vwrite[i].n > MAX_WHOLE ||
-            x->vwrite[i].half)
-            continue; /* only a part is written (halves, block loads), or it is an operand too */
+        if (in_ranges(x->vread, x->nvread, x->vwrite[i].start) || keeps_parts(x, i))
+            continue; /* only a part is written, or it is an operand too */
         for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
             uint32_t *row = ROW(w, x->vwrite[i].start + k);
             for (uint32_t l = 0; l < LANES; l++)

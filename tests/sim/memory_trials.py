@@ -96,9 +96,9 @@ def template(arch: str, wave: int, scratch: bool, denorm: tuple[int, int]) -> tu
 class Bench:
     """Launches instructions of a chip on trials."""
 
-    def __init__(self, arch: str, wave: int, most: int, checks: object = "none") -> None:
+    def __init__(self, arch: str, wave: int, most: int, checks: object = "none", **options: object) -> None:
         self.arch, self.wave, self.most = arch, wave, most
-        self.dev = sim.Device(arch, checks=checks, threads=1)
+        self.dev = sim.Device(arch, checks=checks, threads=1, **options)
         self._apertures: tuple[int, int] | None = None
         self.io, self.mem = self.dev.empty(BLOCK * most), self.dev.empty(SLICE * most)
 

@@ -111,3 +111,18 @@ def test_direct_load_writes_whole_quads(arch, wave):
     got = sim.execute(arch, code, old)["v"]["1"]
     quads = {lane // 4 for lane in range(wave) if exec_ >> lane & 1}
     assert got == "".join("12345678" if lane // 4 in quads else "0000000a" for lane in range(wave))
+
+
+@pytest.mark.parametrize("arch, wave", [c for c in CHIPS if c in (("gfx942", 64), ("gfx1100", 64), ("gfx1201", 32))])
+def test_late_delivery(arch, wave):
+    """The same when results arrive late over rubbish; what a load leaves of its registers survives."""
+    halves = [n for n in names(arch, "buffer_load", "tbuffer_load") if "d16" in n]
+    for seed in range(1, 4):
+        rng = np.random.default_rng(seed)
+        bench = Bench(arch, wave, 4, delivery="late", seed=seed)
+        picked = halves + [str(n) for n in rng.choice(names(arch, "buffer_", "flat_", "global_"), 6)]
+        kinds = [gen.buffer_case if "buffer" in n else gen.flat_case for n in picked]
+        cases = [make(rng, bench, n) for make, n in zip(kinds, picked, strict=True)]
+        n, bad = compare(bench, cases, rng, 4, True)
+        assert n >= len(picked)
+        assert not bad, f"{arch}, seed {seed}:\n" + "\n".join(bad[:10])
