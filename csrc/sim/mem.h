@@ -191,7 +191,8 @@ uint64_t sim_mem_bytes(SimMem *m);         /* bytes of SIM_EXT_MALLOC alive */
  * Two accesses of one byte, at least one a write and not both atomic, race when no happens-before orders
  * them: program order of a wave, barriers of a workgroup, release -> acquire on a common address between any
  * two waves. Shadow: 8 bytes for the elements of an access at equal distances (in 256 KiB), 8 for dwords of a
- * block of 16 with the same records; where half of a page was covered by blocks: 17 bytes a block, 6 bytes a
+ * block of 16 with the same records, 4 and a little for a lone byte, half or dword where there are many;
+ * where half of a page was covered by blocks: 17 bytes a block, 6 bytes a
  * dword that was written and 6 a dword that was read where accesses cover a part of a block, 1 more where one
  * did not cover the dword, 3 a byte of blocks with dwords that waves share. Of
  * several unordered readers the last is kept with a mark that there were more; a write that only an earlier

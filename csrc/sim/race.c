@@ -28,6 +28,7 @@ sim_race_new(uint32_t waves)
     r->nepochs = FIRST_EPOCH;
     r->npcs = 1;
     r->npairs = 1;
+    atomic_flag_clear(&r->slab_lock);
     r->pages = calloc(PAGE_BUCKETS, sizeof *r->pages);
     r->pc_slot = malloc(sizeof *r->pc_slot * PC_UNKNOWN);
     pthread_mutex_t *lock[] = {&r->lock, &r->pair_lock};
@@ -75,6 +76,7 @@ sim_race_free(SimRace *r)
     sim_regions_free_(r);
     sim_pairs_free_(r);
     sim_syncs_free_(r);
+    sim_point_slabs_free_(r);
     free(r->pages);
     free(r->pc_slot);
     pthread_mutex_destroy(&r->lock);
@@ -504,9 +506,11 @@ promote(SimRace *r, Region *g, uint32_t page)
     if (hi - lo < MANY_PARTS * PAGE_BLOCKS &&
         (whole < PAGE_BLOCKS / 4 || (whole < PAGE_BLOCKS / 2 && whole < hi - lo)))
         return;
-    if (g->kinds) {
+    if (g->kinds || g->points) {
         uint64_t at = (g->key << REGION_BITS) + ((uint64_t)page << PAGE_BITS);
         sim_combs_clear_(r, g, at, at + (1u << PAGE_BITS));
+        for (uint32_t b = 0; g->points && b < PAGE_BLOCKS; b++) /* teeth may have become some, too */
+            sim_points_pull_(r, g, page * PAGE_BLOCKS + b);
         l = list_of(g, first);
         lo = sim_list_at_(l, first);
         hi = sim_list_at_(l, first + per);

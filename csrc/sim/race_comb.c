@@ -112,10 +112,12 @@ over(const Combs *k, uint32_t lo, uint32_t hi, int32_t n)
     return i != NONE ? i : over_rests(k, &g, 0, g.rest[1], n);
 }
 
-/* Has no byte of [lo, hi) an entry? */
+/* Has no byte of [lo, hi) an entry or a point? */
 static bool
-no_entry(Region *g, uint32_t lo, uint32_t hi)
+no_entry(const SimRace *r, Region *g, uint32_t lo, uint32_t hi)
 {
+    if (g->points && sim_points_get_(r, g, lo, hi - lo))
+        return false;
     for (uint32_t end; lo < hi; lo = end) {
         uint32_t block = lo / (BLOCK_BYTES), dword = lo / 4 % BLOCK_DWORDS;
         end = TL_MIN((lo | 3) + 1, hi);
@@ -129,7 +131,7 @@ no_entry(Region *g, uint32_t lo, uint32_t hi)
 }
 
 static bool
-vacant(Region *g, const Combs *mine, uint32_t lo, int32_t n)
+vacant(const SimRace *r, Region *g, const Combs *mine, uint32_t lo, int32_t n)
 {
     for (uint32_t k = 0; k < g->kinds; k++) {
         const Combs *c = &g->combs[k];
@@ -140,9 +142,9 @@ vacant(Region *g, const Combs *mine, uint32_t lo, int32_t n)
                 return false;
         }
     }
-    for (int32_t i = 0; i < n && (g->sub || g->one.n); i++) {
+    for (int32_t i = 0; i < n && (g->sub || g->one.n || g->points); i++) {
         uint32_t at = lo + (uint32_t)i * mine->stride;
-        if (!no_entry(g, at, at + mine->width))
+        if (!no_entry(r, g, at, at + mine->width))
             return false;
     }
     return true;
@@ -271,7 +273,8 @@ touch_teeth(SimRace *r, Region *g, Pieces *p, Combs *k, int32_t from, int32_t to
         int32_t begin = turn_of(k, hi), end = begin + teeth(&k->c[hi]);
         uint32_t pair = k->c[hi].pair;
         if (begin > at) {
-            if (!vacant(g, k, (uint32_t)at * k->stride + rest, begin - at) || !stepped(p, at, begin - at, 0))
+            if (!vacant(r, g, k, (uint32_t)at * k->stride + rest, begin - at) ||
+                !stepped(p, at, begin - at, 0))
                 return false;
             at = begin;
         }
@@ -282,7 +285,8 @@ touch_teeth(SimRace *r, Region *g, Pieces *p, Combs *k, int32_t from, int32_t to
         at = TL_MAX(at, stop);
         piece(p, TL_MAX(begin, to), end - TL_MAX(begin, to), pair);
     }
-    if (at < to && (!vacant(g, k, (uint32_t)at * k->stride + rest, to - at) || !stepped(p, at, to - at, 0)))
+    if (at < to &&
+        (!vacant(r, g, k, (uint32_t)at * k->stride + rest, to - at) || !stepped(p, at, to - at, 0)))
         return false;
     return enter(r, g, k, lo, hi, p);
 }
@@ -328,26 +332,29 @@ sim_comb_enter_(SimRace *r, Region *g, const Span *s, uint32_t n, CombNext *next
     return ok;
 }
 
-/* 0: a race, or something to do for each element */
-static uint32_t
-after_access(void *self, uint32_t pair)
-{
-    const Step *s = sim_race_step_(self, pair);
-    return s->verdict.races || s->replaces ? 0 : s->to;
-}
-
 bool
 sim_comb_touch_(Access *a, const Span *s, uint32_t n)
 {
     sim_region_flush_(a);
-    return sim_comb_enter_(a->r, a->region, s, n, after_access, a);
+    return sim_comb_enter_(a->r, a->region, s, n, sim_race_after_, a);
 }
 
 /* ---- teeth that become entries ---- */
 
+static uint32_t
+as_it_is(void *self, uint32_t pair)
+{
+    return pair ? 0 : *(uint32_t *)self;
+}
+
 static bool
 put_entry(SimRace *r, Region *g, uint32_t at, uint32_t dword, uint32_t pair)
 {
+    if (g->points) {
+        uint32_t to = g->counts && !(pair >> 31) ? 0 : pair;
+        if (sim_point_enter_(r, g, at, 1u << dword, as_it_is, &to))
+            return true;
+    }
     List *l = list_of(g, at);
     uint32_t i = sim_list_at_(l, at);
     for (uint32_t k = i; k < l->n && l->e[k].at == at; k++)
@@ -359,7 +366,7 @@ put_entry(SimRace *r, Region *g, uint32_t at, uint32_t dword, uint32_t pair)
     bool ok = sim_list_replace_(l, i, i, &e, 1);
     if (ok && g->counts)
         sim_object_use_(r, pair, 1);
-    sim_region_cut_(g);
+    sim_region_cut_(r, g);
     return ok;
 }
 

@@ -1,6 +1,7 @@
 /* race_int.h - shared by race.c (the shadow of global memory, pages touched densely), race_sparse.c (the rest
- * of it), race_comb.c (elements at equal distances), race_pair.c (numbers of pairs of records), race_cell.c
- * (the rules for one byte or dword), race_order.c (what happens before what) and race_sync.c (releases). */
+ * of it), race_comb.c (elements at equal distances), race_point.c (lone ones), race_pair.c (numbers of pairs
+ * of records), race_cell.c (the rules for one byte or dword), race_order.c (what happens before what) and
+ * race_sync.c (releases). */
 #ifndef TL_SIM_RACE_INT_H
 #define TL_SIM_RACE_INT_H
 
@@ -120,6 +121,13 @@ typedef struct Combs {
     Comb *c; /* sorted by `at` */
 } Combs;
 
+/* Lone elements: race_point.c. */
+enum { POINT_SLAB_BITS = 10, POINT_WORDS = 16 };
+typedef struct PointChunk {
+    uint32_t word[POINT_WORDS]; /* the next chunk, cells; 0: none, free */
+} PointChunk;
+typedef struct Points Points;
+
 typedef struct Region {
     struct Region *next;
     uint64_t key;
@@ -128,7 +136,9 @@ typedef struct Region {
     bool counts;            /* pairs are objects of race_sync.c, which count what has them */
     _Atomic uint64_t dense; /* pages that are kept as a Page; set under the lock, never taken back */
     Combs *combs;
-    List one, *sub; /* sub, once there are many: REGION_LISTS of as many blocks each */
+    Points *points;     /* NULL: no block has some */
+    uint32_t points_at; /* so many entries of `one` and it is asked whether they should be points */
+    List one, *sub;     /* sub, once there are many: REGION_LISTS of as many blocks each */
 } Region;
 
 typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
@@ -176,6 +186,9 @@ struct SimRace {
     uint32_t *pair_hash; /* numbers of pairs, 0 = free */
     uint32_t pair_slots; /* a power of two */
     Shapes shapes;
+    atomic_flag slab_lock; /* chunks of points */
+    PointChunk *slab[MAX_CHUNKS];
+    uint32_t nchunks, free_chunk;
     atomic_bool oom;
 };
 
@@ -364,11 +377,28 @@ list_of(Region *g, uint32_t at)
 /* The records of a byte. */
 Cell sim_region_get_(const SimRace *r, Region *g, uint64_t addr);
 void sim_regions_free_(SimRace *r);
-void sim_region_free_(Region *g);
+void sim_region_free_(Region *g); /* chunks of its points are not given back */
 /* Entries [lo, hi) become these; false: out of memory (never when they are not more). */
 bool sim_list_replace_(List *l, uint32_t lo, uint32_t hi, const Entry *e, uint32_t n);
-void sim_list_fit_(List *l);     /* gives back what it does not need */
-void sim_region_cut_(Region *g); /* a long list into several */
+void sim_list_fit_(List *l);                 /* gives back what it does not need */
+void sim_region_cut_(SimRace *r, Region *g); /* a long list into several, or into points */
+
+/* ---- points of regions ---- */
+
+/* Enters an element, or more, of one block: next says what becomes of its pair (0 at first), 0: to be done
+ * otherwise. false: not done, and the block has no points (any more). */
+bool sim_point_enter_(SimRace *r, Region *g, uint32_t at, uint32_t dwords, CombNext *next, void *self);
+/* The block's points, of which there may be none, become entries. */
+void sim_points_pull_(SimRace *r, Region *g, uint32_t block);
+/* The pair of one that has some of these bytes of the region; 0: none has. */
+uint32_t sim_points_get_(const SimRace *r, const Region *g, uint64_t addr, uint32_t bytes);
+/* Should entries of the region be points? Then they are. */
+void sim_points_look_(SimRace *r, Region *g);
+void sim_points_free_(SimRace *r, Region *g);
+void sim_point_slabs_free_(SimRace *r);
+/* After an access: a CombNext of Access. */
+uint32_t sim_race_after_(void *access, uint32_t pair);
+
 static inline Pair
 pair_at(const SimRace *r, uint32_t id)
 {

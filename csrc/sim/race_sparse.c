@@ -5,7 +5,8 @@
  * write and last read are the same: one for a column of a matrix, one for a lone dword; dwords of which
  * single bytes were touched have entries by bytes, exact to the byte. Pairs of last write and last read are
  * numbered (race_pair.c): what a wave's instruction leaves behind is one pair, wherever its lanes went. A
- * long list is cut into sixteen. Elements at equal distances are in race_comb.c.
+ * long list is cut into sixteen. Elements at equal distances are in race_comb.c, lone ones, where there are
+ * many, in race_point.c.
  *
  * Parts of one block that lanes touch one after the other are gathered and entered at once; what an access
  * makes of a pair is worked out once an instruction. */
@@ -63,6 +64,7 @@ sim_region_free_(Region *g)
         free(g->sub[k].e);
     free(g->sub);
     free(g->one.e);
+    free(g->points);
     sim_combs_free_(g);
     free(g);
 }
@@ -119,8 +121,9 @@ sim_list_fit_(List *l)
 }
 
 void
-sim_region_cut_(Region *g)
+sim_region_cut_(SimRace *r, Region *g)
 {
+    sim_points_look_(r, g);
     if (g->sub || g->one.n <= CUT_AT)
         return;
     List *sub = calloc(REGION_LISTS, sizeof *sub);
@@ -183,6 +186,13 @@ sim_race_step_(Access *a, uint32_t pair)
     if (!s->to)
         atomic_store(&a->r->oom, true);
     return s;
+}
+
+uint32_t
+sim_race_after_(void *access, uint32_t pair)
+{
+    const Step *s = sim_race_step_(access, pair);
+    return s->verdict.races || s->replaces ? 0 : s->to;
 }
 
 typedef struct Part { /* a block under an access */
@@ -316,6 +326,10 @@ sim_region_flush_(Access *a)
     if (!a->dwords)
         return;
     Region *g = a->region;
+    if (g->points && sim_point_enter_(a->r, g, a->at, a->dwords, sim_race_after_, a)) {
+        a->dwords = 0;
+        return;
+    }
     List *l = list_of(g, a->at);
     uint32_t block = a->at >> 4, lo = a->next;
     /* mostly the block behind the last one */
@@ -328,7 +342,7 @@ sim_region_flush_(Access *a)
         touch_part(a, l, lo, hi);
     a->next = lo + 1;
     a->dwords = 0;
-    sim_region_cut_(g);
+    sim_region_cut_(a->r, g);
 }
 
 static void
@@ -368,5 +382,6 @@ sim_region_get_(const SimRace *r, Region *g, uint64_t addr)
     for (uint32_t i = sim_list_at_(l, block << 4); i < l->n && l->e[i].at >> 4 == block; i++)
         if (l->e[i].dwords >> (addr % BLOCK_BYTES / 4) & 1 && l->e[i].at >> (addr & 3) & 1)
             return cell_of(r, l->e[i].pair, 15);
-    return cell_of(r, sim_combs_get_(g, addr), 15);
+    uint32_t pair = sim_points_get_(r, g, addr, 1);
+    return cell_of(r, pair ? pair : sim_combs_get_(g, addr), 15);
 }

@@ -190,11 +190,21 @@ sync_find(Syncs s, uint64_t addr)
 }
 
 static uint32_t
-sync_at(Syncs s, uint64_t addr)
+sync_at(const SimRace *r, Syncs s, uint64_t addr)
 {
     const Entry *e = sync_find(s, addr);
     const Region *g = e ? NULL : sync_region(s, addr, false);
-    return e ? e->pair : g ? sim_combs_get_(g, addr) : 0;
+    uint32_t point = g ? sim_points_get_(r, g, addr, 1) : 0;
+    return e ? e->pair : point ? point : g ? sim_combs_get_(g, addr) : 0;
+}
+
+/* Only simple ones are in points. */
+static uint32_t
+becomes(void *self, uint32_t pair)
+{
+    (void)pair;
+    uint32_t id = *(uint32_t *)self;
+    return id & SIMPLE ? id : 0;
 }
 
 static bool
@@ -205,6 +215,8 @@ sync_set(SimRace *r, Syncs s, uint64_t addr, uint32_t id)
     if (!g)
         return false;
     sim_combs_clear_(r, g, addr, addr + 1);
+    if (g->points && sim_point_enter_(r, g, at, bit, becomes, &id))
+        return true;
     List *l = list_of(g, at);
     uint32_t lo = sim_list_at_(l, at), mine = UINT32_MAX;
     for (uint32_t i = lo; i < l->n && l->e[i].at == at; i++) {
@@ -230,7 +242,7 @@ sync_set(SimRace *r, Syncs s, uint64_t addr, uint32_t id)
         sim_list_replace_(l, i, i + 1, NULL, 0);
         object_drop(r, old);
     }
-    sim_region_cut_(g);
+    sim_region_cut_(r, g);
     return true;
 }
 
@@ -251,6 +263,7 @@ region_drop(SimRace *r, Region *g)
     for (uint32_t k = 0; k < g->kinds; k++)
         for (uint32_t i = 0; i < g->combs[k].n; i++)
             object_drop(r, g->combs[k].c[i].pair);
+    sim_points_free_(r, g);
     sim_region_free_(g);
 }
 
@@ -366,7 +379,7 @@ hand_on(Handed *h, uint64_t addr)
 {
     SimRace *r = h->r;
     const Entry *e = sync_find(h->to, addr);
-    uint32_t old = e ? e->pair : sync_at(h->to, addr);
+    uint32_t old = e ? e->pair : sync_at(r, h->to, addr);
     if (e && !(old & SIMPLE) && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
         return sim_known_merge_(&r->object[old].known, &h->more);
     uint32_t id = joined(h, old);
@@ -427,7 +440,7 @@ static void
 acquire(SimRace *r, SimRaceWave *w, Syncs s, uint64_t addr)
 {
     KnownEntry room[2];
-    uint32_t id = sync_at(s, addr);
+    uint32_t id = sync_at(r, s, addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k)))
         atomic_store(&r->oom, true);
@@ -487,7 +500,7 @@ sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
 {
     pthread_mutex_lock(&r->lock);
     KnownEntry room[2];
-    uint32_t id = sync_at(syncs_of_all(r), addr);
+    uint32_t id = sync_at(r, syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     uint32_t i = known_at(&k, workgroup, 0);
     bool any = i < k.n && k.e[i].group == workgroup;
