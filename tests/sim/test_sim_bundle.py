@@ -172,12 +172,15 @@ def test_hostile_containers():
         sim.unbundle(around(GFX942)[:900])
 
 
-def test_several_for_one_chip():
+def test_several_for_one_chip(tmp_path, capsys):
     """A program of two translation units."""
     two = program(bundle(("hip-amdgcn-amd-amdhsa--gfx942", GFX942)) + bytes(100) + BOTH)
     assert [t for t, _ in sim.unbundle(two)].count("gfx942") == 2
     with pytest.raises(ValueError, match="2 code objects for gfx942"):
         sim.Device("gfx942").load(two)
+    (tmp_path / "two").write_bytes(two)
+    assert cli.main([str(tmp_path / "two"), "--list", "--kernel", "k", "--arch", "gfx942"]) == 0
+    assert "note: 2 code objects hold a kernel k; the first is taken" in capsys.readouterr().err
 
 
 def test_malformed():

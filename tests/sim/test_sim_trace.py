@@ -133,8 +133,8 @@ def test_command_line(tmp_path, capsys):
     assert any("ds_write_b32" in x and "62 conflict cycles" in x for x in lines)
     assert cli.main([str(path), "--verify"]) == 0
     assert capsys.readouterr().out == "no findings\n"
-    with pytest.raises(SystemExit):
-        cli.main([*run, "--trace", "zero"])
+    assert cli.main([*run, "--trace", "zero"]) == 2
+    assert "'zero' is not WORKGROUP:WAVE" in capsys.readouterr().err
 
 
 def test_progress(kernel):

@@ -530,6 +530,9 @@ def command(opt: argparse.Namespace) -> int:
     with located(opt.file):
         modules = [dev.load(code) for code in codes]
     kernels = {name: k for m in reversed(modules) for name, k in m.kernels.items()}
+    times = sum(opt.kernel in m.kernels for m in modules)
+    if times > 1:
+        print(f"note: {times} code objects hold a kernel {opt.kernel}; the first is taken", file=sys.stderr)
     if opt.list or (opt.disasm and not opt.grid):
         if opt.json:
             names = list(kernels) if opt.kernel is None and opt.list else [pick(kernels, opt.kernel).name]

@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,8 @@ class DeviceMemory(_Bound):
     ) -> None:
         self._address = None
         self._device = device
+        if not hasattr(nbytes, "__index__"):
+            raise TypeError(f"nbytes must be an int, not {nbytes!r}")
         if operator.index(nbytes) < 0:
             raise ValueError(f"device memory of {nbytes} bytes cannot be")
         if not isinstance(name, (str, type(None))):
@@ -199,6 +201,8 @@ def mfma_rule(arch: str, mnemonic: str) -> str | None:
     instruction is used; "exact": integers and doubles, the default is right; "unknown": no rule, the instruction is
     refused (or, for dot products, the default is used); None: the chip has no such matrix or dot instruction.
     Raises ValueError for a chip that does not exist."""
+    if not isinstance(arch, str) or not isinstance(mnemonic, str):
+        raise TypeError(f"a chip and a mnemonic are needed, not {arch!r} and {mnemonic!r}")
     known = nat.library().tlsim_mfma_known(arch.encode(), mnemonic.encode())
     if known < 0:
         raise ValueError(f"unknown architecture {arch!r}")
@@ -610,6 +614,8 @@ class Kernel(_Bound):
         if isinstance(args, Mapping):
             offs = [_number(off, "the offset of an argument", 0, 0xFFFFFFFF) for off in args]
             items = [(off, by_offset.get(off), v) for off, v in zip(offs, args.values(), strict=True)]
+        elif not isinstance(args, Iterable):
+            raise TypeError(f"args must be a sequence, or a dict by offset, not {args!r}")
         elif not self._info.has_metadata:
             return self._pack_blind(args, temps)
         else:

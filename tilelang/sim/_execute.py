@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes as C
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilelang.errors import SimulatorFault
 from tilelang.sim import _native as nat
-from tilelang.sim._device import Report, _checks, _late, _mfma, _seed
+from tilelang.sim._device import Report, _checks, _late, _mfma, _number, _seed
 
 _MODE_DEFAULT = 0x3F0
 _NAMED = (106, 107, 124, 125, 126, 127)
@@ -42,9 +43,7 @@ def _mode(fields: dict[str, int] | None) -> int:
             raise ValueError(f"mode has no field {name!r}; there are: {', '.join(_MODE)}")
         shift, width = _MODE[name]
         mask = ((1 << width) - 1) << shift
-        if not 0 <= int(value) <= mask >> shift:
-            raise ValueError(f"mode: {name} must be 0 to {mask >> shift}, not {value}")
-        mode = mode & ~mask | int(value) << shift
+        mode = mode & ~mask | _number(value, f"mode: {name}", 0, mask >> shift) << shift
     return mode
 
 
@@ -58,36 +57,44 @@ def _mode_after(mode: int, given: dict[str, int] | None) -> dict[str, int] | Non
     return out if out or given is not None else None
 
 
-def _hex(state: dict[str, Any], key: str, digits: int, default: str) -> int:
-    value = int(state.get(key, default), 16)
-    if not 0 <= value < 1 << 4 * digits:
-        raise ValueError(f"{key} has at most {digits} hex digits, not {state[key]!r}")
-    return value
+def _hex(value: Any, what: str, digits: int) -> int:
+    """The number that a string of hex digits says; TypeError or ValueError that names it."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string of hex digits, not {value!r}")
+    if not re.fullmatch("[0-9a-fA-F]+", value) or len(value.lstrip("0")) > digits:
+        raise ValueError(f"{what} has at most {digits} hex digits, not {value!r}")
+    return int(value, 16)
+
+
+def _table(state: Mapping[str, Any], key: str) -> Mapping[Any, Any]:
+    """A field that is a table; empty where there is none."""
+    table = state.get(key, {})
+    if not isinstance(table, Mapping):
+        raise TypeError(f"{key} must be a dict, not {table!r}")
+    return table
 
 
 def _wave_state(state: dict[str, Any], wave: int) -> nat.WaveState:
     """Registers, masks and mode of a state, and which of them count as defined."""
     st = nat.WaveState()
-    st.exec = _hex(state, "exec", 16, "f" * (wave // 4))
-    st.vcc = _hex(state, "vcc", wave // 4, "0")
-    st.scc = int(state.get("scc", 0))
-    if st.scc > 1:
-        raise ValueError(f"scc must be 0 or 1, not {state['scc']}")
-    st.m0 = _hex(state, "m0", 8, "0")
-    st.mode = _mode(state.get("mode"))
+    st.exec = _hex(state.get("exec", "f" * (wave // 4)), "exec", 16)
+    st.vcc = _hex(state.get("vcc", "0"), "vcc", wave // 4)
+    st.scc = _number(state.get("scc", 0), "scc", 0, 1)
+    st.m0 = _hex(state.get("m0", "0"), "m0", 8)
+    st.mode = _mode(_table(state, "mode") if state.get("mode") is not None else None)
     st.scc_given = "scc" in state
     given = [i for key, codes in (("vcc", (106, 107)), ("m0", (124, 125))) if key in state for i in codes]
-    for num in state.get("s", {}):
-        st.s[_sgpr(num)] = _hex(state["s"], num, 8, "0")
+    for num, value in _table(state, "s").items():
+        st.s[_sgpr(num)] = _hex(value, f"s{num}", 8)
         given.append(int(num))
     for i in given:
         st.s_given[i // 64] |= 1 << i % 64
-    for num, value in state.get("v", {}).items():
+    for num, value in _table(state, "v").items():
         row = st.v[_vgpr(num)]
         if not isinstance(value, str):
             raise TypeError(f"v{num}: hex digits, 8 a lane, not {value!r}")
-        if len(value) % 8 or len(value) > 8 * wave:
-            raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)}")
+        if len(value) % 8 or len(value) > 8 * wave or not re.fullmatch("[0-9a-fA-F]*", value):
+            raise ValueError(f"v{num}: 8 hex digits a lane of {wave}, not {len(value)} of {value[:20]!r}")
         for lane in range(len(value) // 8):
             row[lane] = int(value[8 * lane : 8 * lane + 8], 16)
         st.v_given[_vgpr(num)] = (1 << len(value) // 8) - 1
@@ -184,17 +191,21 @@ def execute(
     state."""
     lib = nat.library()
     nat.check_environment()
+    if not isinstance(state, Mapping):
+        raise TypeError(f"state must be a dict, not {state!r}")
     if unknown := [k for k in state if k not in _FIELDS]:
         raise ValueError(f"state has no field {unknown[0]!r}; there are: {', '.join(_FIELDS)}")
     mask = _check_mask(checks)
-    wave = int(state.get("wave", 64))
+    wave = state.get("wave", 64)
     if wave not in (32, 64):
-        raise ValueError(f"wave must be 32 or 64, not {wave}")
+        raise ValueError(f"wave must be 32 or 64, not {wave!r}")
+    if not isinstance(arch, str):
+        raise TypeError(f"arch must be a string, not {arch!r}")
     if not lib.tlsim_arch_available(arch.encode()):
         raise ValueError(f"unknown architecture {arch!r}")
     if wave == 32 and "gfx9" in arch:
         raise ValueError(f"waves of {arch} have 64 lanes")
-    if isinstance(code, int):
+    if isinstance(code, (int, str)):
         raise TypeError(f"code must be bytes, not {code!r}")
     code = bytes(code)
     if len(code) % 4:
@@ -203,7 +214,7 @@ def execute(
     st.mfma_hw = _mfma(mfma) == "hw"
     st.late, st.seed = _late(delivery), _seed(seed)
     st.checks, st.ignore = mask, nat.rule_set(ignore)
-    lds = bytearray.fromhex(state.get("lds") or "")
+    lds = _lds(state.get("lds") or "")
     buf = (C.c_uint8 * max(len(lds), 1)).from_buffer_copy(bytes(lds) or b"\0")
     st.lds = C.cast(buf, C.POINTER(C.c_uint8))
     st.lds_bytes = len(lds)
@@ -221,8 +232,21 @@ def _check_mask(checks: str | Sequence[str]) -> int:
     return mask & nat.check_mask(_CHECKS)
 
 
+def _lds(digits: Any) -> bytes:
+    if not isinstance(digits, str):
+        raise TypeError(f"lds must be a string of hex digits, not {digits!r}")
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise ValueError(f"lds must be hex digits, two a byte, not {len(digits)} of {digits[:20]!r}") from None
+
+
+def _register(key: Any) -> int:
+    return int(key) if re.fullmatch("[0-9]+", str(key)) else -1
+
+
 def _sgpr(key: str | int) -> int:
-    n = int(key)
+    n = _register(key)
     if not 0 <= n < 128:
         raise ValueError(f"no scalar register {key}")
     return n
@@ -230,7 +254,7 @@ def _sgpr(key: str | int) -> int:
 
 def _vgpr(key: str | int) -> int:
     key = str(key)
-    n = int(key[1:]) + 256 if key.startswith("a") else int(key)
+    n = _register(key[1:]) + 256 if key.startswith("a") and _register(key[1:]) >= 0 else _register(key)
     if not 0 <= n < 512:
         raise ValueError(f"no vector register {key}")
     return n

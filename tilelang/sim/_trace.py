@@ -167,6 +167,12 @@ class _Options(C.Structure):
     ]
 
 
+def is_workgroup(g: Any) -> bool:
+    """A number, or one to three of them."""
+    parts = g if isinstance(g, Sequence) and not isinstance(g, (str, bytes)) else [g]
+    return 1 <= len(parts) <= 3 and all(isinstance(x, (int, np.integer)) for x in parts)
+
+
 class Recorder:
     """One traced launch: :meth:`launch` stands for ``tlsim_launch``, :meth:`result` takes the record."""
 
@@ -178,11 +184,23 @@ class Recorder:
                 raise TypeError(f"trace must be a path, workgroups or TraceOptions, not {trace!r}")
             trace = TraceOptions(workgroups=list(trace))
         self.options = trace
+        path = None if trace.path is None else os.fspath(trace.path)
+        if path is not None and os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, "trace: a folder is there", path)
+        for what, value, least in (("wave", trace.wave, None), ("max_bytes", trace.max_bytes, 0)):
+            if not (value is None and what == "wave") and type(value) is not int and not isinstance(value, np.integer):
+                raise TypeError(f"trace: {what} must be an int, not {value!r}")
+            if least is not None and not least <= value < 1 << 64:
+                raise ValueError(f"trace: {what} must be 0 to 2**64 - 1, not {value}")
         if trace.path is not None and not os.path.isdir(folder := os.path.dirname(trace.path) or "."):
             raise FileNotFoundError(errno.ENOENT, f"trace: there is no folder {os.fspath(folder)}", trace.path)
         x, y, z = grid
         linear = []
+        if not isinstance(trace.workgroups, (Iterable, type(None))):
+            raise TypeError(f"trace: workgroups must be a sequence, not {trace.workgroups!r}")
         for g in trace.workgroups if trace.workgroups is not None else ():
+            if not is_workgroup(g):
+                raise TypeError(f"trace: a workgroup is a number or (x, y, z), not {g!r}")
             gx, gy, gz = (int(g) % x, int(g) // x % y, int(g) // x // y) if not isinstance(g, Sequence) else _three(g)
             if not (0 <= gx < x and 0 <= gy < y and 0 <= gz < z):
                 raise ValueError(f"trace: there is no workgroup {g} in a grid of {x} x {y} x {z}")

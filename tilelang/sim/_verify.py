@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tilelang.sim import _native as nat
 from tilelang.sim._bundle import chips_of, unbundle
+from tilelang.sim._device import _number
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,10 @@ def verify(
     Raises ValueError when the file is no code object of a chip known here, or has none for ``arch``, or a rule does
     not exist."""
     rules = nat.rule_set(ignore)
+    if arch is not None and not isinstance(arch, str):
+        raise TypeError(f"arch must be a string, not {arch!r}")
+    if lds_bytes is not None:
+        lds_bytes = _number(lds_bytes, "lds_bytes", 0, 0xFFFFFFFF)
     if arch is not None and chips_of(arch) != (arch,):
         raise ValueError(f"no simulated chip is called {arch!r}")
     codes = unbundle(source)
