@@ -98,7 +98,8 @@ tl_py_hip(TlPyState *st, TlHipKind kind)
     char err[TL_HIP_PATH_MAX + 512];
     TlPyHip *self = (TlPyHip *)st->hip_type->tp_alloc(st->hip_type, 0);
     if (self && !tl_hip_open(&self->hip, kind, path, err, sizeof err)) {
-        tl_py_raise(st, TL_PY_DeviceError, "%s", err);
+        const char *named = kind == TL_HIP_SIM ? getenv("TILELANG_SIM_LIB") : NULL;
+        tl_py_raise(st, TL_PY_DeviceError, "%s%s", named && *named ? "TILELANG_SIM_LIB: " : "", err);
         Py_CLEAR(self);
     }
     Py_XDECREF(bytes);

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -156,6 +158,17 @@ def test_library_that_is_not_there(monkeypatch, tmp_path):
     (tmp_path / "none.so").write_text("no library")
     with pytest.raises(OSError, match="the simulator's library cannot be loaded: .*none.so"):
         native.library.__wrapped__()
+
+
+@pytest.mark.parametrize("path", ["/nowhere/x.so", "/tmp", "libm.so.6"])
+def test_library_that_is_none_of_ours(path):
+    """The variable is named by the runtime and by the command line."""
+    env = client_env(TILELANG_SIM_LIB=path, PYTHONPATH=str(ROOT))
+    cmd = [sys.executable, "-c", "from tilelang import _core; _core.device('cpu')"]
+    r = subprocess.run(cmd, capture_output=True, text=True, env=env)
+    assert "DeviceError: TILELANG_SIM_LIB: " in r.stderr.splitlines()[-1], r.stderr
+    r = subprocess.run([sys.executable, "-m", "tilelang", "sim", "--libdir"], capture_output=True, text=True, env=env)
+    assert r.returncode == 2 and r.stdout == "" and "TILELANG_SIM_LIB" in r.stderr
 
 
 def names_in_sources() -> set[str]:

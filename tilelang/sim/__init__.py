@@ -41,4 +41,9 @@ __all__ = [
 
 def libdir() -> str:
     """Folder with the forwarding libraries ``libamdhip64.so``, ``.so.6`` and ``.so.7``."""
-    return str(library_path().parent / "lib")
+    folder = library_path().parent / "lib"
+    if not (folder / "libamdhip64.so").exists():
+        raise FileNotFoundError(
+            f"there is no {folder}/libamdhip64.so (is TILELANG_SIM_LIB set, or tilelang not built?)"
+        )
+    return str(folder)

@@ -471,7 +471,9 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except OSError as e:
-        what = f"{e.filename}: {e.strerror}" if e.filename and e.strerror else f"the output: {e.strerror or e}"
+        what = f"{e.filename}: {e.strerror}" if e.filename and e.strerror else str(e)
+        if e.errno is not None and not e.filename:
+            what = f"the output: {e.strerror}"
         return refuse(f"error: {what}", as_json)
     except (ValueError, TypeError, NotImplementedError, MemoryError) as e:
         return refuse(f"error: {e or type(e).__name__}", as_json)
