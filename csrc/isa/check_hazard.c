@@ -6,7 +6,7 @@
 
 /* Kinds of consumer. */
 enum {
-    K_VALU,     /* read by a VALU other than MFMA, or overwritten by one */
+    K_VALU,     /* read by a VALU other than MFMA */
     K_MEM,      /* read by a memory instruction */
     K_AB,       /* MFMA A or B (or the index of smfmac) */
     K_C_SAME,   /* MFMA C, the very tuple */
@@ -17,10 +17,11 @@ enum {
     K_PARTIAL,  /* VALU, after a write of half the register */
     K_DOT,      /* anything but the C operand of the same dot product */
     K_DPP,
-    K_LANE, /* v_readlane, v_readfirstlane read it */
-    K_SWAP, /* v_permlane16_swap, v_permlane32_swap */
+    K_LANE,    /* v_readlane, v_readfirstlane read it */
+    K_SWAP,    /* v_permlane16_swap, v_permlane32_swap */
+    K_WRITE_D, /* overwritten by a VALU or a load: D, C */
     K_WRITE_C,
-    K_WRITE_DATA, /* overwritten by a VALU: C, data of a store */
+    K_WRITE_DATA, /* overwritten by a VALU: data of a store */
     K_SEL,        /* scalar: lane select of v_readlane and v_writelane; VCC of v_div_fmas */
     K_COUNT
 };
@@ -249,12 +250,16 @@ read_lacks(const Missing *m, const Kind *k, const IsaInst *in, const IsaOpnd *o,
 
 /* ... and this write of a vector register. */
 static void
-write_lacks(const Missing *m, IsaOp op, Lack *l)
+write_lacks(const Missing *m, const Kind *k, const IsaInst *in, Lack *l)
 {
-    lacks(l, m->n[K_VALU], ISA_HR_MFMA_OVER);
-    lacks(l, m->op == op ? 0 : m->n[K_DOT], ISA_HR_DOT_OVER);
-    lacks(l, m->n[K_WRITE_C], ISA_HR_MFMA_C_OVER);
-    lacks(l, m->n[K_WRITE_DATA], ISA_HR_STORE_DATA);
+    if (k->valu || k->mem) {
+        lacks(l, m->n[K_WRITE_D], k->mem ? ISA_HR_MFMA_LOAD : ISA_HR_MFMA_OVER);
+        lacks(l, m->n[K_WRITE_C], k->mem ? ISA_HR_MFMA_C_LOAD : ISA_HR_MFMA_C_OVER);
+    }
+    if (k->valu || k->mem)
+        lacks(l, m->op == in->op ? 0 : m->n[K_DOT], ISA_HR_DOT_OVER);
+    if (k->valu || k->mfma)
+        lacks(l, m->n[K_WRITE_DATA], ISA_HR_STORE_DATA);
 }
 
 static bool
@@ -272,8 +277,8 @@ check_operands(IsaWalk *w, const HazState *s, uint32_t i, const Kind *k)
             if (o->flags & ISA_READ)
                 read_lacks(m, k, in, o, r, first, &l);
             uint32_t reads = l.states;
-            if ((o->flags & ISA_WRITE) && k->valu && r < ISA_REG_S)
-                write_lacks(m, in->op, &l);
+            if ((o->flags & ISA_WRITE) && r < ISA_REG_S)
+                write_lacks(m, k, in, &l);
             if (!report(w, i, m->from, r, l.states > reads ? "is overwritten" : "is read", &l))
                 return false;
             if (l.states)
@@ -307,6 +312,7 @@ mfma_needs(IsaArch arch, const Kind *k, Missing *m)
     if (k->f64) {
         bool big = k->m == 16, late = arch == ISA_GFX950;
         m->n[K_VALU] = (uint8_t)(!big ? 6 : late ? 19 : 11);
+        m->n[K_WRITE_D] = big ? 11 : 6;
         m->n[K_MEM] = (uint8_t)(big ? 18 : 9);
         m->n[K_AB] = m->n[K_VALU];
         m->n[K_C_SAME] = big ? 0 : 4;
@@ -320,7 +326,7 @@ mfma_needs(IsaArch arch, const Kind *k, Missing *m)
         plain = k->f32 ? p : arch == ISA_GFX950 && p > 2 ? p + 2 : p + 1;
         m->n[K_C_SAME] = p == 2 ? 2 : 0;
     }
-    m->n[K_VALU] = m->n[K_MEM] = m->n[K_AB] = (uint8_t)read;
+    m->n[K_VALU] = m->n[K_MEM] = m->n[K_AB] = m->n[K_WRITE_D] = (uint8_t)read;
     m->n[K_C_OTHER] = (uint8_t)other;
     m->n[K_C_PLAIN] = (uint8_t)plain;
 }

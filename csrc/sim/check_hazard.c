@@ -190,11 +190,12 @@ need_of_vector(const SimWave *w, const SimRec *r, const SimExt *x, uint32_t row,
     const SimChk *c = w->chk;
     uint32_t prod = c->vprod[row];
     bool later = w->code->arch != ISA_GFX90A, valu = x->kind == CK_VALU, mfma = x->kind == CK_MFMA;
+    bool memory = x->haz == HZ_VMEM || x->haz == HZ_DS;
     if (prod == HZ_TRANS && later && valu && x->haz != HZ_TRANS)
         sim_need(c, n, 1, ISA_HR_TRANS);
     if (prod == HZ_PARTIAL && later && (valu || mfma))
         sim_need(c, n, 1, ISA_HR_PARTIAL);
-    if (prod == HZ_DOT && valu && !(x->haz == HZ_DOT && c->vop[row] == r->op && cls >= 2))
+    if (prod == HZ_DOT && (valu || memory) && !(x->haz == HZ_DOT && c->vop[row] == r->op && cls >= 2))
         sim_need(c, n, 3, ISA_HR_DOT);
     if (mfma)
         sim_need(c, n, 2, ISA_HR_VALU_MFMA);
@@ -237,9 +238,11 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
     SimChk *c = w->chk;
     char name[16];
     uint32_t since = states_since(c, c->vtime[row]), prod = c->vprod[row];
+    bool valu = x->kind == CK_VALU, load = x->haz == HZ_VMEM || x->haz == HZ_DS;
     SimNeed late = {0}, read = {0}, data = {0};
-    if (x->kind == CK_VALU && since < 24) {
-        sim_need(c, &late, mfma_need(w->code->arch, prod, c->vpass[row], USE_WAW), ISA_HR_MFMA_OVER);
+    if ((valu || load) && since < 24) {
+        sim_need(c, &late, mfma_need(w->code->arch, prod, c->vpass[row], USE_WAW),
+                 load ? ISA_HR_MFMA_LOAD : ISA_HR_MFMA_OVER);
         if (prod == HZ_DOT && c->vop[row] != r->op)
             sim_need(c, &late, 3, ISA_HR_DOT_OVER);
         if (since < late.states) {
@@ -248,14 +251,14 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
             return short_by(w, r, sim_row_name(row, name), since, &late, c->wpc[row]);
         }
     }
-    if (x->kind == CK_VALU && (c->vflag[row] & VF_CREAD)) {
+    if ((valu || load) && (c->vflag[row] & VF_CREAD)) {
         since = states_since(c, c->ctime[row]);
-        sim_need(c, &read, c->cpass[row], ISA_HR_MFMA_C_OVER);
+        sim_need(c, &read, c->cpass[row], load ? ISA_HR_MFMA_C_LOAD : ISA_HR_MFMA_C_OVER);
         c->vflag[row] &= (uint8_t)~VF_CREAD;
         if (since < read.states)
             return short_by(w, r, sim_row_name(row, name), since, &read, c->cpc[row]);
     }
-    if ((x->kind == CK_VALU || x->kind == CK_MFMA) && (c->vflag[row] & VF_SDATA)) {
+    if ((valu || x->kind == CK_MFMA) && (c->vflag[row] & VF_SDATA)) {
         since = states_since(c, c->sdtime[row]);
         sim_need(c, &data, c->sdneed[row], ISA_HR_STORE_DATA);
         c->vflag[row] &= (uint8_t)~VF_SDATA;
