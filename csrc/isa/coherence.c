@@ -5,16 +5,20 @@ typedef struct CoherenceRow {
     bool store_tells; /* the scope of a store shows in its encoding */
     uint8_t rmw;      /* scope of a read-modify-write whose encoding has no scope */
     uint8_t wb_from;
-    const char *wb, *inv;
+    const char *wb, *inv, *inv_group;
 } CoherenceRow;
 
 static const CoherenceRow rows[ISA_ARCH_COUNT] = {
-    [ISA_GFX90A] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM, "buffer_wbl2", "buffer_wbinvl1_vol"},
-    [ISA_GFX942] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1"},
-    [ISA_GFX950] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1"},
-    [ISA_GFX1100] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM + 1, "", "buffer_gl1_inv and buffer_gl0_inv"},
+    [ISA_GFX90A] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM, "buffer_wbl2", "buffer_wbinvl1_vol",
+                    "buffer_wbinvl1_vol"},
+    [ISA_GFX942] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
+                    "buffer_inv sc0"},
+    [ISA_GFX950] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
+                    "buffer_inv sc0"},
+    [ISA_GFX1100] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM + 1, "", "buffer_gl1_inv and buffer_gl0_inv",
+                     "buffer_gl0_inv"},
     [ISA_GFX1201] = {true, ISA_SCOPE_WAVE, ISA_SCOPE_SYSTEM, "global_wb scope:SCOPE_SYS",
-                     "global_inv scope:SCOPE_DEV"},
+                     "global_inv scope:SCOPE_DEV", "global_inv scope:SCOPE_SE"},
 };
 
 static uint8_t
@@ -118,4 +122,10 @@ const char *
 isa_invalidate_name(IsaArch arch)
 {
     return rows[arch].inv;
+}
+
+const char *
+isa_invalidate_group_name(IsaArch arch)
+{
+    return rows[arch].inv_group;
 }

@@ -27,5 +27,7 @@ IsaScope isa_writeback_from(IsaArch arch);
 /* "buffer_wbl2 sc1", "global_inv" ...: the instructions that a report may name. */
 const char *isa_writeback_name(IsaArch arch);
 const char *isa_invalidate_name(IsaArch arch);
+/* The same where the waves of a workgroup do not share a cache. */
+const char *isa_invalidate_group_name(IsaArch arch);
 
 #endif

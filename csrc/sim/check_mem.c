@@ -181,11 +181,12 @@ try_open(SimWave *w)
 
 /* ---- ordering within the workgroup: flags in global memory, of its scope or a wider one ---- */
 
-/* Nothing need be written back: the waves share their cache, or write through it. */
+/* Nothing need be written back: the waves share their cache, or write through it. A shared one serves its
+ * waves in the order of issue (compilers rely on it), so nothing need be waited for either. */
 static void
 release_group(SimWave *w, const VmLanes *v, uint64_t lanes)
 {
-    if (lacks_release(w) != SIM_NO_WAIT)
+    if (!w->race.seen || lacks_release(w) != SIM_NO_WAIT)
         sim_race_release_group(w->g->info->race, &w->race, v->va, lanes);
 }
 
@@ -361,13 +362,12 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
     if (hit.wave != UINT32_MAX)
         snprintf(by, sizeof by, "wave %u of workgroup %u", hit.wave, hit.workgroup);
     if (hit.behind_barrier)
-        snprintf(why, sizeof why,
-                 "; the barrier between them does not order them: it needs a wait on %s before it%s%s",
-                 isa_counter_name(arch, hit.other == SIM_ACC_READ ? ISA_CNT_VM : ISA_CNT_VS),
-                 kind == SIM_ACC_READ ? " and an invalidation behind it, " : "",
-                 kind != SIM_ACC_READ  ? ""
-                 : arch == ISA_GFX1100 ? "buffer_gl0_inv"
-                                       : "global_inv scope:SCOPE_SE");
+        snprintf(
+            why, sizeof why,
+            "; the barrier between them does not order them: it needs a wait on %s before it%s%s",
+            isa_counter_name(arch, hit.other == SIM_ACC_READ ? ISA_CNT_VM : (IsaCounter)store_counter(arch)),
+            kind == SIM_ACC_READ ? " and an invalidation behind it, " : "",
+            kind == SIM_ACC_READ ? isa_invalidate_group_name(arch) : "");
     else if (hit.wave != UINT32_MAX)
         explain_chain(w, &hit, why, sizeof why);
     sim_describe(w, hit.addr, 1, where, sizeof where);

@@ -122,6 +122,14 @@ typedef struct SimLaunchInfo {
     struct SimTrace *trace; /* record of executed instructions, NULL = none */
 } SimLaunchInfo;
 
+/* Do the waves of a workgroup share a vector cache? Not when they may sit on several CUs: in WGP mode (gfx11,
+ * gfx12) and with tg_split. */
+static inline bool
+sim_one_cache(const SimLaunchInfo *in)
+{
+    return !in || (in->arch <= ISA_GFX950 ? !(in->rsrc3 >> 16 & 1) : !(in->rsrc1 >> 29 & 1));
+}
+
 typedef enum SimRun {
     SIM_RUN_DONE,    /* all waves ended */
     SIM_RUN_YIELD,   /* budget used up, or a wave sleeps: run again */

@@ -308,9 +308,7 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
     memset(&w->race, 0, sizeof w->race);
     w->race.workgroup = (uint32_t)g->linear;
     w->race.wave = w->index;
-    /* in WGP mode the waves of a workgroup sit on two CUs with a cache each; out of memory: the lenient rule
-     */
-    if (in->race && in->code->arch > ISA_GFX950 && (in->rsrc1 >> 29 & 1) && g->nwaves > 1)
+    if (in->race && !sim_one_cache(in) && g->nwaves > 1) /* out of memory: the lenient rule */
         (void)sim_race_strict(&w->race, g->nwaves);
 }
 

@@ -685,16 +685,6 @@ remember(SimWave *w, const SimExt *x, const Stale *q)
 
 /* ---- barriers ---- */
 
-/* Do the waves of the group share a vector cache? */
-static bool
-one_cache(const SimGroup *g)
-{
-    const SimLaunchInfo *in = g->info;
-    if (!in)
-        return true;
-    return in->arch <= ISA_GFX950 ? !(in->rsrc3 >> 16 & 1) : !(in->rsrc1 >> 29 & 1);
-}
-
 /* The wave comes to a barrier. A vector cache serves the accesses of its waves in the order of issue: what
  * was issued before the barrier comes before what others issue behind it, waited for or not (compilers rely
  * on it); registers and LDS get the data of loads as late as ever. */
@@ -728,7 +718,8 @@ step(SimWave *w, const SimRec *r)
     bool scalar = x && (x->in.enc == ISA_SOPP || x->in.enc == ISA_SOPK);
     if (scalar && isa_wait_limits(w->code->arch, &x->in, limit) && !wait_for(w, limit))
         return NULL;
-    if (x && x->in.size && (isa_op_info(x->in.op)->classes & ISA_C_BARRIER) && one_cache(w->g) && !meet(w))
+    if (x && x->in.size && (isa_op_info(x->in.op)->classes & ISA_C_BARRIER) && sim_one_cache(w->g->info) &&
+        !meet(w))
         return NULL;
     uint32_t counts = deferred(w, r);
     const SimRec *next = NULL;
