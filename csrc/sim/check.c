@@ -145,6 +145,8 @@ sim_chk_prepare(SimBuild *b)
     x->scope = co.scope;
     bool load = (x->use & (CU_LOAD | CU_ATOMIC)) == CU_LOAD || !strncmp(b->name, "s_load_", 7);
     x->maybe = co.maybe ? MAYBE_YES : load ? MAYBE_ASK : MAYBE_NO;
+    x->polls = (x->use & (CU_LOAD | CU_ATOMIC)) && !(x->use & (CU_STORE | CU_DMA)) && in->ndst ? MAYBE_ASK
+                                                                                               : MAYBE_NO;
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;
@@ -196,7 +198,9 @@ sim_chk_reset(SimWave *w)
     c->nlog = 0;
     c->dma_out = 0;
     c->ncoherent = 0;
-    c->look = false;
+    c->look = c->group_open = false;
+    c->effects = c->nflag_at = 0;
+    memset(c->poll, 0, sizeof c->poll);
     c->now = 1000;
     c->ignore = w->g->ignore;
     if (!checking(w, SIM_CHECK_INIT))

@@ -41,6 +41,35 @@ sim_need(const SimChk *c, SimNeed *n, uint32_t states, IsaHazardRule rule)
         *n = (SimNeed){states, rule};
 }
 
+/* Does the load or atomic wait for what another wave writes at addr (of its first lane)? */
+bool sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr);
+/* 0: the wave's accesses of global memory are complete and written back; or SIM_NO_*. */
+uint32_t sim_chk_lacks_release(const SimWave *w);
+/* Loads and atomics that are complete hand over what their workgroup released; invalidated: the cache was
+ * emptied. */
+void sim_chk_flags_seen(SimWave *w, bool invalidated);
+/* Room for one more coherent access, the wave's last. */
+struct SimCoherent *sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope);
+/* The newest access of a wave to this byte of LDS; NULL = not in its log. */
+const SimLdsOp *sim_chk_lds_party(const SimWave *o, uint32_t byte, bool write);
+
+/* ---- flags within a workgroup (check_order.c) ---- */
+
+typedef struct SimLdsOrder SimLdsOrder;
+/* Once before the bytes of an access; does what other waves did to the byte come before it? Then its stamps.
+ * All of these only with g->order. */
+void sim_order_look(SimWave *w);
+bool sim_order_has(const SimWave *w, uint32_t byte, bool write, bool atomic);
+void sim_order_note(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write, bool atomic);
+void sim_order_clear(SimGroup *g, uint32_t lo, uint32_t hi); /* a barrier orders all of it */
+void sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec);
+void sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, bool poll);
+void sim_order_store(SimWave *w, uint64_t addr); /* of global memory, its first lane */
+void sim_order_release(SimWave *w, const uint64_t *addr, uint64_t lanes);
+void sim_order_acquire(SimWave *w, uint64_t addr, uint32_t store, uint32_t before);
+bool sim_order_poll(SimWave *w, const uint64_t *addr,
+                    uint64_t lanes); /* false: others have stored there too */
+
 enum { CB_VM = 1 << ISA_CNT_VM, CB_VS = 1 << ISA_CNT_VS, CB_DS = 1 << ISA_CNT_DS, CB_KM = 1 << ISA_CNT_KM };
 /* Is operation `seq` of a counter complete for sure? */
 static inline bool

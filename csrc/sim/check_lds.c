@@ -16,9 +16,8 @@ spread(uint8_t v)
     return v * UINT64_C(0x0101010101010101);
 }
 
-/* The newest access of another wave to this byte; NULL = not in its log. */
-static const SimLdsOp *
-find_party(const SimWave *o, uint32_t byte, bool write)
+const SimLdsOp *
+sim_chk_lds_party(const SimWave *o, uint32_t byte, bool write)
 {
     const SimChk *c = o->chk;
     uint32_t n = TL_MIN(c->nlog, (uint32_t)LDSLOG);
@@ -46,9 +45,9 @@ report_race(SimWave *w, const SimRec *r, uint32_t byte, uint32_t lane, bool writ
         other = o - 1;
     if (other == UINT32_MAX) /* several: take one that touched it */
         for (uint32_t i = 0; i < g->nwaves && other == UINT32_MAX; i++)
-            if (i != w->index && find_party(&g->waves[i], byte, other_write))
+            if (i != w->index && sim_chk_lds_party(&g->waves[i], byte, other_write))
                 other = i;
-    const SimLdsOp *p = other == UINT32_MAX ? NULL : find_party(&g->waves[other], byte, other_write);
+    const SimLdsOp *p = other == UINT32_MAX ? NULL : sim_chk_lds_party(&g->waves[other], byte, other_write);
     uint64_t pc = p ? w->code->base + (uint64_t)p->pc * 4 : 0;
     char who[24] = "another wave", why[96] = "no barrier between them";
     if (other != UINT32_MAX)
@@ -84,7 +83,12 @@ slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, 
         uint8_t wr = g->lds_wr[b], rd = g->lds_rd[b];
         bool foreign_wr = wr && wr != me && wr != (ATOM | me), both_atomic = atomic && (wr & ATOM);
         bool foreign_rd = (write || atomic) && rd && rd != me;
-        if ((foreign_wr && !both_atomic) || foreign_rd) {
+        bool ordered =
+            ((foreign_wr && !both_atomic) || foreign_rd) && g->order && sim_order_has(w, b, write, atomic);
+        if (ordered && (write || atomic)) {
+            g->lds_rd[b] = 0;
+            wr = wr & ATOM && atomic ? wr : 0;
+        } else if (!ordered && ((foreign_wr && !both_atomic) || foreign_rd)) {
             bool ow = foreign_wr && !both_atomic;
             if (write && ow && !foreign_rd && !(wr & ATOM) && same_value(w, b, lane))
                 continue;
@@ -163,7 +167,15 @@ mark_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, ui
     SimGroup *g = w->g;
     g->sh_lo = TL_MIN(g->sh_lo, lo);
     g->sh_hi = TL_MAX(g->sh_hi, hi);
-    if (!atomic && bytes == 16) {
+    if (g->order) {
+        sim_order_look(w);
+        for (uint64_t m = exec; m; m &= m - 1) {
+            uint32_t l = (uint32_t)__builtin_ctzll(m);
+            if (!slow_bytes(w, r, addr[l], bytes, l, write, atomic))
+                return false;
+        }
+        sim_order_note(w, addr, exec, bytes, write, atomic);
+    } else if (!atomic && bytes == 16) {
         MARK_LANES(16)
     } else if (!atomic && bytes == 8) {
         MARK_LANES(8)
@@ -203,6 +215,9 @@ log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     p->pc = r->at;
     p->epoch = w->race.interval;
     p->flying = false;
+    p->complete = cnt_done(&c->n, ISA_CNT_VM, c->n.access[ISA_CNT_VM]) &&
+                  cnt_done(&c->n, ISA_CNT_VS, c->n.access[ISA_CNT_VS]);
+    p->releases = w->race.releases;
     p->exec = exec;
     memcpy(p->addr, addr, sizeof p->addr);
     int32_t lo = INT32_MAX, hi = 0; /* LDS is smaller than 2 GiB; signed vectors compare faster */
@@ -281,10 +296,23 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         return false;
     if (!checking(w, SIM_CHECK_RACE) || w->g->nwaves == 1)
         return true;
+    uint32_t first = addr[__builtin_ctzll(exec)];
+    if (c->group_open)
+        sim_chk_flags_seen(w, false);
+    bool polls = (!write || atomic) && sim_chk_polls(w, r, first);
+    if (polls || (atomic && r->ext->in.ndst))
+        sim_order_acquire_lds(w, r, addr, exec, polls);
+    if (polls && !atomic)
+        return true;
+    c->effects += write;
     if (!write && sim_chk_maybe(w, r) && atomics_alone(w, addr, exec, bytes))
         return true; /* the compare-and-swap that follows is looked at */
     const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
-    return mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi);
+    if (!mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi))
+        return false;
+    if (atomic)
+        sim_order_release_lds(w, addr, exec);
+    return true;
 }
 
 bool
@@ -346,6 +374,7 @@ sim_chk_signal(SimWave *w)
 {
     SimChk *c = w->chk;
     const SimChkNumbers *n = &c->n;
+    w->chk->effects++;
     sim_race_signal(&w->race, cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) &&
                                   cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
     for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
@@ -382,6 +411,8 @@ next_interval(SimGroup *g)
     if (!g->lds_wr || g->nwaves == 1)
         return;
     if (g->sh_lo < g->sh_hi) {
+        if (g->order)
+            sim_order_clear(g, g->sh_lo, g->sh_hi);
         memset(g->lds_wr + g->sh_lo, 0, g->sh_hi - g->sh_lo);
         memset(g->lds_rd + g->sh_lo, 0, g->sh_hi - g->sh_lo);
     }
@@ -395,8 +426,11 @@ next_interval(SimGroup *g)
             continue;
         for (uint32_t k = 1; k <= n; k++) {
             const SimLdsOp *p = &c->log[(c->nlog - k) % LDSLOG];
-            if (p->epoch > w->race.waited)
-                mark_again(g, i, p);
+            if (p->epoch <= w->race.waited)
+                continue;
+            mark_again(g, i, p);
+            if (g->order)
+                sim_order_note(w, p->addr, p->exec, p->bytes, p->write, false);
         }
     }
 }

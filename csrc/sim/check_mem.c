@@ -98,19 +98,27 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
 
 /* ---- ordering with other workgroups ---- */
 
+struct SimCoherent *
+sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope)
+{
+    SimChk *c = w->chk;
+    struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
+    q->counter = (uint8_t)counter;
+    q->seq = c->n.issued[q->counter] + 1;
+    q->n = q->from = 0;
+    q->scope = scope;
+    q->outer = q->acquired = q->group = false;
+    c->group_open = w->g->nwaves > 1;
+    q->pc = r->at;
+    return q;
+}
+
 /* Addresses of a coherent load or atomic with return: an invalidation after its wait makes it an acquire. */
 static void
 note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
-    SimChk *c = w->chk;
-    struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
-    q->counter = (uint8_t)__builtin_ctz(r->ext->counters);
-    q->seq = c->n.issued[q->counter] + 1;
-    q->n = 0;
-    q->scope = r->ext->scope;
-    q->outer = q->acquired = q->group = false;
-    c->group_open = w->g->nwaves > 1;
-    q->pc = r->at;
+    struct SimCoherent *q =
+        sim_chk_new_coherent(w, r, (uint32_t)__builtin_ctz(r->ext->counters), r->ext->scope);
     for (uint64_t m = lanes; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         if (q->n && q->addr[q->n - 1] == v->va[l])
@@ -143,8 +151,8 @@ sim_chk_seen(SimWave *w)
 
 /* Are the wave's earlier accesses complete and, where they went to a cache that is not shared by all, written
  * back? 0 or SIM_NO_*. */
-static uint32_t
-lacks_release(const SimWave *w)
+uint32_t
+sim_chk_lacks_release(const SimWave *w)
 {
     const SimChkNumbers *n = &w->chk->n;
     uint32_t st = store_counter(w->code->arch);
@@ -159,7 +167,7 @@ lacks_release(const SimWave *w)
 static void
 try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
-    uint32_t why = lacks_release(w);
+    uint32_t why = sim_chk_lacks_release(w);
     uint64_t last = 0;
     if (!why)
         sim_race_release_lanes(w->g->info->race, &w->race, v->va, lanes);
@@ -175,7 +183,7 @@ try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 static void
 try_open(SimWave *w)
 {
-    if (!lacks_release(w))
+    if (!sim_chk_lacks_release(w))
         sim_race_open_release(w->g->info->race, &w->race);
 }
 
@@ -186,17 +194,40 @@ try_open(SimWave *w)
 static void
 release_group(SimWave *w, const VmLanes *v, uint64_t lanes)
 {
-    if (!w->race.seen || lacks_release(w) != SIM_NO_WAIT)
+    if (!w->race.seen || sim_chk_lacks_release(w) != SIM_NO_WAIT)
         sim_race_release_group(w->g->info->race, &w->race, v->va, lanes);
+    sim_order_release(w, v->va, lanes);
+}
+
+/* What was released through what one of them has seen. */
+static void
+take_group(SimWave *w, const struct SimCoherent *q)
+{
+    SimRace *race = w->g->info->race;
+    for (uint32_t i = 0; i < q->n; i++) {
+        sim_race_acquire_group(race, &w->race, q->addr[i]);
+        if (sim_race_epoch_is(race, q->store[i], w->race.workgroup))
+            sim_race_acquire_store(race, &w->race, q->store[i]);
+        if (sim_race_epoch_is(race, q->before[i], w->race.workgroup))
+            sim_race_acquire_store(race, &w->race, q->before[i]);
+    }
+    if (q->from && !sim_race_learn_until(&w->race, &w->g->waves[q->from - 1].race, q->bound))
+        sim_race_lost(race);
 }
 
 /* What loads and atomics that are complete have seen; invalidated: the wave's cache was emptied, which is
  * needed where the waves do not share one. */
-static void
-acquire_group(SimWave *w, bool invalidated)
+void
+sim_chk_flags_seen(SimWave *w, bool invalidated)
 {
     SimChk *c = w->chk;
     uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
+    for (uint32_t k = 0; k < n && w->g->lds_wr; k++) /* LDS has no cache */
+        for (uint32_t i = 0;
+             i < c->coherent[k].n && cnt_done(&c->n, c->coherent[k].counter, c->coherent[k].seq); i++)
+            if (!c->coherent[k].group)
+                sim_order_acquire(w, c->coherent[k].addr[i], c->coherent[k].store[i],
+                                  c->coherent[k].before[i]);
     if (w->race.seen && !invalidated)
         return;
     c->group_open = false;
@@ -209,8 +240,7 @@ acquire_group(SimWave *w, bool invalidated)
             continue;
         }
         q->group = true;
-        for (uint32_t i = 0; i < q->n; i++)
-            sim_race_acquire_group(w->g->info->race, &w->race, q->addr[i]);
+        take_group(w, q);
     }
 }
 
@@ -222,10 +252,19 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
     IsaCoherence co = {.scope = x->scope, .maybe = sim_chk_maybe(w, r)};
-    bool rmw = x->use & CU_ATOMIC, st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
+    bool rmw = x->use & CU_ATOMIC;
+    if (rmw && !w->race.seen) /* in a cache that they share no scope is asked for */
+        co.scope = TL_MAX(co.scope, ISA_SCOPE_GROUP);
+    bool st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
     bool may = st && co.maybe && n <= 8, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
     if (w->chk->group_open)
-        acquire_group(w, false);
+        sim_chk_flags_seen(w, false);
+    if (!st && !w->race.seen && w->g->nwaves > 1 && sim_chk_polls(w, r, v->va[__builtin_ctzll(m)]) &&
+        (rmw || !co.scope) && sim_order_poll(w, v->va, m) && !rmw)
+        return true;
+    w->chk->effects += rmw || st;
+    if (st && w->g->lds_wr)
+        sim_order_store(w, v->va[__builtin_ctzll(m)]);
     if (may)
         try_open(w);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
@@ -240,7 +279,7 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         release_group(w, v, m);
     if ((device || group) && !st && (!rmw || x->nvwrite)) { /* what its wave never sees orders nothing */
         note_coherent(w, r, v, m);
-        if (device && isa_store_hides_scope(w->code->arch)) {
+        if (isa_store_hides_scope(w->code->arch)) {
             w->chk->look = true;
             stores_before(w);
         }
@@ -288,7 +327,7 @@ sim_vm_check_cache(SimWave *w, const SimRec *r)
     if (co.inv || co.inv_outer)
         acquire(w, co.inv, co.inv_outer);
     if (co.inv >= ISA_SCOPE_GROUP && w->chk->group_open)
-        acquire_group(w, true);
+        sim_chk_flags_seen(w, true);
     if (co.inv)
         sim_race_invalidate(&w->race);
 }

@@ -146,6 +146,7 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t mem_bytes, smem_data; /* smem_data: the destination is data of a scalar store */
     uint8_t scope;                /* isa/coherence.h */
     uint8_t maybe; /* SimMaybe: a store that may be atomic, a load that stands for an atomic one */
+    uint8_t polls; /* SimMaybe: a load or atomic that waits for another wave: check_poll.c */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     IsaRdnaKind rk;               /* mask: the scalar itself */
     SimQuick quick;
@@ -341,8 +342,10 @@ typedef struct SimLdsOp { /* one LDS access that may still be in flight */
     uint32_t seq;         /* number in its counter */
     uint8_t counter;      /* IsaCounter; ISA_CNT_COUNT: none, complete */
     uint8_t write, bytes;
-    bool flying; /* was under way when its wave arrived at a barrier */
+    bool flying;   /* was under way when its wave arrived at a barrier */
+    bool complete; /* the wave's accesses of global memory were, when it was issued */
     uint32_t pc, epoch;
+    uint32_t releases; /* of the wave */
     uint64_t exec;
     uint32_t lo, hi;
     uint32_t addr[64];
@@ -418,14 +421,27 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     /* ordering with other workgroups */
     struct SimCoherent {
         uint32_t seq, n, pc;
-        uint8_t counter, scope;         /* scope: IsaScope */
-        bool outer, acquired;           /* outer: the first of two invalidations came (gfx11) */
-        bool group;                     /* what its workgroup released is acquired */
+        uint8_t counter, scope; /* scope: IsaScope */
+        bool outer, acquired;   /* outer: the first of two invalidations came (gfx11) */
+        bool group;             /* what its workgroup released is acquired */
+        uint8_t from;           /* number + 1 of a wave of the workgroup whose flag in LDS it saw */
+        uint32_t bound;         /* that wave's accesses of global memory with fewer releases are known */
         uint32_t store[64], before[64]; /* the stores that it may have seen, where encodings do not tell */
         uint64_t addr[64];
     } coherent[4]; /* the last coherent loads and atomics */
     uint32_t ncoherent;
     bool group_open;  /* one of them is not acquired within the workgroup */
+    uint32_t effects; /* stores, atomics and barriers so far */
+    struct SimPoll {  /* loads that wait: where they looked last, after how many effects */
+        uint32_t at, effects;
+        uint64_t addr;
+    } poll[8];
+    struct SimFlag { /* stores to global memory: the address of the first lane, was LDS done with what came
+                        before */
+        uint64_t addr;
+        bool lds_done;
+    } flag_at[4];
+    uint32_t nflag_at;
     bool look;        /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
     /* of upper halves that are pending by themselves (gfx11, gfx12), as above */
@@ -485,7 +501,7 @@ struct SimWave {
     uint8_t *scratch, *scratch_init; /* lane l at l * (scratch_wave / 64) */
     uint64_t icount, clock;
     uint32_t trapsts;
-    SimRaceWave race;
+    SimRaceWave race, lds_race; /* lds_race: its clock in LDS (check_order.c) */
     uint32_t barrier_epoch;
     /* split barriers; bits 1: the workgroup's, 2: the one joined */
     uint8_t bar_done, bar_wait; /* completed and not passed yet; waits for (0 with ST_BARRIER: s_barrier) */
@@ -537,9 +553,10 @@ struct SimGroup {
     SimFault *capture;
     /* LDS shadow, one byte a byte of LDS: 0 = untouched in this interval, wave + 1, 255 = several readers */
     uint8_t *lds_wr, *lds_rd, *lds_init;
-    bool lds_all_init;     /* every byte is defined (false: unknown) */
-    uint32_t sh_lo, sh_hi; /* touched part of the shadow */
-    struct SimLate *late;  /* one a wave; NULL but for delivery="late" */
+    struct SimLdsOrder *order; /* NULL: no flag orders accesses of LDS yet */
+    bool lds_all_init;         /* every byte is defined (false: unknown) */
+    uint32_t sh_lo, sh_hi;     /* touched part of the shadow */
+    struct SimLate *late;      /* one a wave; NULL but for delivery="late" */
     uint64_t late_seed, late_clock;
 };
 
@@ -780,5 +797,6 @@ void sim_chk_wait(SimWave *w, const uint16_t limit[ISA_CNT_COUNT]);
 void sim_chk_numbers_merge(SimChkNumbers *now, const SimChkNumbers *before, const SimChkNumbers *after);
 void sim_chk_seen(SimWave *w);
 void sim_chk_wave_end(SimWave *w);
+void sim_order_end(SimGroup *g); /* forgets what flags of the workgroup ordered */
 
 #endif

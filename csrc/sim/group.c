@@ -115,6 +115,13 @@ sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
     return g;
 }
 
+static void
+end_races(SimWave *w)
+{
+    sim_race_wave_end(&w->race);
+    sim_race_wave_end(&w->lds_race);
+}
+
 void
 sim_group_free(SimGroup *g)
 {
@@ -123,7 +130,8 @@ sim_group_free(SimGroup *g)
     TlAlloc a = g->alloc;
     sim_late_close(g);
     for (uint32_t i = 0; g->waves && i < g->nwaves; i++)
-        sim_race_wave_end(&g->waves[i].race);
+        end_races(&g->waves[i]);
+    sim_order_end(g);
     gfree(&a, g->waves, sizeof(SimWave) * g->nwaves);
     gfree(&a, g->regs, wave_reg_bytes() * g->nwaves);
     gfree(&a, g->chk, sizeof(SimChk) * g->nwaves);
@@ -304,10 +312,11 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
         uint32_t t = first + l, x = t % dim[0], y = t / dim[0] % dim[1], z = t / (dim[0] * dim[1]);
         w->v[l] = x | (ids >= 1 ? y << 10 : 0) | (ids >= 2 ? z << 20 : 0);
     }
-    sim_race_wave_end(&w->race);
+    end_races(w);
     memset(&w->race, 0, sizeof w->race);
     w->race.workgroup = (uint32_t)g->linear;
     w->race.wave = w->index;
+    w->lds_race = w->race;
     if (in->race && !sim_one_cache(in) && g->nwaves > 1) /* out of memory: the lenient rule */
         (void)sim_race_strict(&w->race, g->nwaves);
 }
@@ -328,6 +337,7 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
     g->cur = 0;
     g->rng = in->seed ? (in->seed + linear) * UINT64_C(0x9e3779b97f4a7c15) | 1 : 0;
     memset(g->lds, 0, g->lds_bytes);
+    sim_order_end(g);
     if (g->lds_wr) {
         memset(g->lds_wr, 0, g->lds_bytes);
         memset(g->lds_rd, 0, g->lds_bytes);

@@ -268,10 +268,38 @@ in_turn(const LateOp *a, const LateOp *b)
     return (a->space & b->space) && (a->writes || b->writes) && a->lo <= b->hi && b->lo <= a->hi;
 }
 
+static bool read_now(SimWave *w, LateOp *op);
+static bool effect(SimWave *w, LateOp *op);
+
+/* A vector cache serves the accesses of its waves in the order of issue: what was issued before an operation
+ * (NULL: all of it), or before a barrier, comes before what others issue once they have seen it, waited for
+ * or not (compilers rely on it); registers and LDS get the data of loads as late as ever. */
+static bool
+serve(SimWave *w, const LateOp *until)
+{
+    for (LateOp *op = w->late->head; op && op != until; op = op->next) {
+        if (!op->needs || !(op->space & SPACE_GLOBAL) || (op->needs >> ISA_CNT_DS & 1) ||
+            (op->rec->ext->use & CU_DMA))
+            continue;
+        if (op->rec->ext->nvwrite) {
+            if (!read_now(w, op))
+                return false;
+            continue;
+        }
+        op->needs = 0;
+        if (!effect(w, op))
+            return false;
+    }
+    return true;
+}
+
 /* Carries out an operation after those before it that it has to follow. */
 static bool
 effect(SimWave *w, LateOp *op)
 {
+    bool seen = op->rec->ext->use & (CU_STORE | CU_ATOMIC); /* by waves that share the cache */
+    if (seen && w->g->nwaves > 1 && sim_one_cache(w->g->info) && !serve(w, op))
+        return false;
     for (LateOp *q = w->late->head; op->space && q && q != op; q = q->next)
         if (q->needs && in_turn(q, op)) {
             q->needs = 0;
@@ -683,30 +711,6 @@ remember(SimWave *w, const SimExt *x, const Stale *q)
     }
 }
 
-/* ---- barriers ---- */
-
-/* The wave comes to a barrier. A vector cache serves the accesses of its waves in the order of issue: what
- * was issued before the barrier comes before what others issue behind it, waited for or not (compilers rely
- * on it); registers and LDS get the data of loads as late as ever. */
-static bool
-meet(SimWave *w)
-{
-    for (LateOp *op = w->late->head; op; op = op->next) {
-        if (!op->needs || !(op->space & SPACE_GLOBAL) || (op->needs >> ISA_CNT_DS & 1) ||
-            (op->rec->ext->use & CU_DMA))
-            continue;
-        if (op->rec->ext->nvwrite) {
-            if (!read_now(w, op))
-                return false;
-            continue;
-        }
-        op->needs = 0;
-        if (!effect(w, op))
-            return false;
-    }
-    return true;
-}
-
 /* ---- run loop ---- */
 
 static const SimRec *
@@ -719,7 +723,7 @@ step(SimWave *w, const SimRec *r)
     if (scalar && isa_wait_limits(w->code->arch, &x->in, limit) && !wait_for(w, limit))
         return NULL;
     if (x && x->in.size && (isa_op_info(x->in.op)->classes & ISA_C_BARRIER) && sim_one_cache(w->g->info) &&
-        !meet(w))
+        !serve(w, NULL))
         return NULL;
     uint32_t counts = deferred(w, r);
     const SimRec *next = NULL;

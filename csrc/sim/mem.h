@@ -269,7 +269,18 @@ void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch);
  * an epoch is of that workgroup. */
 void sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t why, uint32_t pc_slot);
 bool sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out);
+/* The wave of an epoch of that workgroup; else UINT32_MAX. */
+uint32_t sim_race_epoch_wave(const SimRace *r, uint32_t epoch, uint32_t workgroup);
 bool sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup);
+/* Who wrote a byte last (false: nobody, or not known). `w` knows what `from`, of its workgroup, has done so
+ * far (false: out of memory). The bound of what it knows of a wave: accesses with fewer releases. lost:
+ * memory ran out. */
+bool sim_race_last_party(SimRace *r, SimRaceWave *w, uint64_t addr, uint32_t *group, uint32_t *wave);
+bool sim_race_learn(SimRaceWave *w, SimRaceWave *from);
+/* until: its accesses with fewer releases than that */
+bool sim_race_learn_until(SimRaceWave *w, const SimRaceWave *from, uint32_t bound);
+uint32_t sim_race_bound(const SimRaceWave *w, uint32_t wave);
+void sim_race_lost(SimRace *r);
 /* Barriers. signal: the wave arrives; complete: none of its accesses is under way. barrier: all have arrived,
  * shares what each has acquired. wait: the wave passes (all: of the workgroup, NULL where one has ended).
  * invalidate: its caches were emptied after the barrier. strict: see `seen`; false: out of memory. */

@@ -693,13 +693,14 @@ sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t exec,
     return a.found;
 }
 
-uint32_t
-sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
+/* The last write of a byte. */
+static Rec
+last_write(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
     Access a = {.r = r, .w = w};
     Rec rec = {0};
     if (!hold(&a, addr))
-        return 0;
+        return rec;
     if (a.region) {
         rec = sim_region_get_(r, a.region, addr).wr;
     } else {
@@ -709,5 +710,24 @@ sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
             rec = sim_flat_get_(r, a.page, addr & ((1u << PAGE_BITS) - 1)).wr;
     }
     let_go(&a);
+    return rec;
+}
+
+uint32_t
+sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr)
+{
+    Rec rec = last_write(r, w, addr);
     return rec.epoch && rec.multi_wave && (rec.mask || rec.moved) ? rec.epoch : 0;
+}
+
+bool
+sim_race_last_party(SimRace *r, SimRaceWave *w, uint64_t addr, uint32_t *group, uint32_t *wave)
+{
+    Rec rec = last_write(r, w, addr);
+    if (!rec.epoch || !(rec.mask >> (addr & 3) & 1 || rec.moved))
+        return false;
+    Epoch e = epoch_of(r, rec.epoch);
+    *group = e.group;
+    *wave = e.wave;
+    return true;
 }

@@ -149,10 +149,48 @@ sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
     pthread_mutex_unlock(&r->lock);
 }
 
+uint32_t
+sim_race_epoch_wave(const SimRace *r, uint32_t epoch, uint32_t workgroup)
+{
+    return sim_race_epoch_is(r, epoch, workgroup) ? epoch_of(r, epoch).wave : UINT32_MAX;
+}
+
 bool
 sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup)
 {
     return epoch && epoch_of(r, epoch).group == workgroup;
+}
+
+/* ---- waves of one workgroup ---- */
+
+bool
+sim_race_learn_until(SimRaceWave *w, const SimRaceWave *from, uint32_t bound)
+{
+    if (!sim_wave_known_(w))
+        return false;
+    bool ok = !from->known || sim_known_merge_(w->known, from->known);
+    ok &= sim_known_raise_(w->known, (KnownEntry){from->workgroup, ALL_WAVES, from->waited});
+    return ok & sim_known_raise_(w->known, (KnownEntry){from->workgroup, from->wave, bound});
+}
+
+bool
+sim_race_learn(SimRaceWave *w, SimRaceWave *from)
+{
+    return sim_race_learn_until(w, from, ++from->releases); /* what it does next is not among it */
+}
+
+uint32_t
+sim_race_bound(const SimRaceWave *w, uint32_t wave)
+{
+    const SimKnown *k = w->known;
+    uint32_t i = k ? known_at(k, w->workgroup, wave) : 0;
+    return k && i < k->n && k->e[i].group == w->workgroup && k->e[i].wave == wave ? k->e[i].bound : 0;
+}
+
+void
+sim_race_lost(SimRace *r)
+{
+    atomic_store(&r->oom, true);
 }
 
 /* ---- barriers ---- */

@@ -378,8 +378,9 @@ def _shapes() -> dict[str, Shape]:
         "gen": """
         @FREL;
         if (ONE(__scoped_atomic_fetch_add(flag, 1, @AR, @SC)) == n - 1) {
-            @FACQ; @FREL;
+            @FACQ;
             ONE_DOES(__scoped_atomic_store_n(flag, 0, @RLX, @SC));
+            @FREL;
             ONE_DOES(__scoped_atomic_store_n(flag + 16, k + 1, @REL, @SC));
         } else {
             while (ONE(__scoped_atomic_load_n(flag + 16, @ACQ, @SC)) != k + 1) SLEEP();

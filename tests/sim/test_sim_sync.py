@@ -136,11 +136,12 @@ FLAGS = [
 ]
 
 
-def within(flag: str, look: str, wait: str = "s_waitcnt vmcnt(0)", groups: int = 2):
+def within(flag: str, look: str, wait: str = "s_waitcnt vmcnt(0)", groups: int = 2, extra: str = "", inv: str = ""):
     dev = sim.Device(checks="all", threads=1)
     body = WITHIN.format(release_wait=wait, flag=flag, look=look)
+    body = body.replace("  global_load_dword v5", f"  {inv}\n  global_load_dword v5")
     data, flags = np.zeros(128 * groups, np.uint32), np.zeros(groups, np.uint32)
-    dev.load(code_object(body, (BUF, BUF))).kernels["k"].launch(groups, 128, [data, flags])
+    dev.load(code_object(body, (BUF, BUF), extra=extra)).kernels["k"].launch(groups, 128, [data, flags])
     return data.reshape(groups, 2, 64)
 
 
@@ -153,9 +154,15 @@ def test_flags_within_a_workgroup(flag, look):
 
 @pytest.mark.parametrize("flag, look", FLAGS)
 def test_flag_within_a_workgroup_without_its_wait(flag, look):
-    with pytest.raises(sim.SimulatorFault) as e:
-        within(flag, look, wait="s_nop 0")
-    assert {r.check for r in e.value.reports} == {"race"}
+    """One cache serves its waves in the order of issue: compilers leave the wait out. With tg_split the waves may sit
+    on several CUs: the wait is needed, and an invalidation."""
+    assert (within(flag, look, wait="s_nop 0")[:, 1] == 2 * (np.arange(64) + 5)).all()
+    split = {"extra": ".amdhsa_tg_split 1", "inv": "buffer_inv sc0"}
+    assert (within(flag, look, **split)[:, 1] == 2 * (np.arange(64) + 5)).all()
+    for change in ({"wait": "s_nop 0"}, {"inv": "s_nop 0"}):
+        with pytest.raises(sim.SimulatorFault) as e:
+            within(flag, look, **{**split, **change})
+        assert {r.check for r in e.value.reports} == {"race"}, change
 
 
 def test_flags_of_workgroup_scope_do_not_reach_others():
