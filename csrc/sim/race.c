@@ -360,7 +360,7 @@ put_end_to(Access *a, const Page *p, const Cell *c, uint32_t mask, uint64_t addr
         if (!rec.epoch || !rec.multi_wave || rec.epoch == last)
             continue;
         last = rec.epoch;
-        sim_race_carry_(a->r, addr, rec.epoch);
+        sim_race_carry_(a->r, a->w, addr, rec.epoch);
         if (a->w->nreplaced < TL_COUNT(a->w->replaced))
             a->w->replaced[a->w->nreplaced++] = (struct SimRaceReplaced){addr, rec.epoch};
     }

@@ -476,6 +476,6 @@ bool sim_syncs_new_(SimRace *r);      /* false: out of memory, to be freed all t
 void sim_syncs_free_(SimRace *r);
 /* An atomic puts its record at addr over a store that may be atomic: the release of that store is handed on.
  */
-void sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch);
+void sim_race_carry_(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t epoch);
 
 #endif

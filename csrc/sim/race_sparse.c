@@ -233,7 +233,7 @@ take(Part *p, const Step *s, uint32_t dwords, uint32_t bytes)
     SimRaceWave *w = a->w;
     for (uint32_t m = s->replaces ? dwords : 0; m; m &= m - 1) {
         uint64_t addr = p->base + 4u * (uint32_t)__builtin_ctz(m);
-        sim_race_carry_(a->r, addr, s->replaces); /* as in race.c */
+        sim_race_carry_(a->r, a->w, addr, s->replaces); /* as in race.c */
         if (w->nreplaced < TL_COUNT(w->replaced))
             w->replaced[w->nreplaced++] = (struct SimRaceReplaced){addr, s->replaces};
     }

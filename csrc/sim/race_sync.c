@@ -462,15 +462,23 @@ sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr)
     pthread_mutex_unlock(&r->lock);
 }
 
-void
-sim_race_carry_(SimRace *r, uint64_t addr, uint32_t epoch)
+static void
+carry(SimRace *r, Syncs to, uint64_t addr, uint32_t epoch)
 {
-    Handed h = {.r = r, .to = syncs_of_all(r)};
-    pthread_mutex_lock(&r->lock);
+    Handed h = {.r = r, .to = to};
     if (!sim_epoch_merge_(r, &h.more, epoch) || !hand_on(&h, addr))
         atomic_store(&r->oom, true);
     forget(r, &h.memo);
     free(h.more.e);
+}
+
+void
+sim_race_carry_(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    carry(r, syncs_of_all(r), addr, epoch);
+    if (r->waves > 1 && epoch_of(r, epoch).group == w->workgroup)
+        carry(r, syncs_of_group(r, w->workgroup, true), addr, epoch);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import simlib
-from mutate import entry_offset
 
 from tilelang import sim
 
@@ -283,7 +281,8 @@ def _shapes() -> dict[str, Shape]:
                      np.stack([_0, _0, _L + 5])))  # fmt: skip
     out.append(Shape("isa2", 3, f"""
     if (role == 0) {{ {write} {post("flag", "1")} }}
-    else if (role == 1) {{ {spin("flag", "!= 1")} if (lane < LANES) data[64 + lane] = 3 * lane; {post("flag + 16", "1")} }}
+    else if (role == 1) {{ {spin("flag", "!= 1")} if (lane < LANES) data[64 + lane] = 3 * lane;
+        {post("flag + 16", "1")} }}
     else {{ {spin("flag + 16", "!= 1")} if (lane < LANES) out[2 * LANES + lane] = data[lane] + data[64 + lane]; }}""",
                      np.stack([_0, _0, 4 * _L + 5])))  # fmt: skip
     # a wave that changes what another has read
@@ -437,13 +436,14 @@ INLINE __amdgpu_buffer_rsrc_t rsrc(GLOBAL u32 *p) {
 }"""
     flags = "\n#if defined(__GFX11__)\n#define BUFFER_FLAGS 0x31004000\n#elif defined(__GFX12__)\n" \
             "#define BUFFER_FLAGS 0x30004000\n#else\n#define BUFFER_FLAGS 0x27000\n#endif\n"  # fmt: skip
-    wide = "if (lane < 8) ((GLOBAL u32x4 *)data)[lane] = (u32x4){4 * lane + 5, 4 * lane + 6, 4 * lane + 7, 4 * lane + 8};"
+    wide = "if (lane < 8) ((GLOBAL u32x4 *)data)[lane] = 4 * lane + (u32x4){5, 6, 7, 8};"
     got = "if (lane < 8) ((GLOBAL u32x4 *)(out + LANES))[lane] = ((GLOBAL u32x4 *)data)[lane];"
     out += [
         message("store", "load", "data_wide", wide, got),
         message("store", "load", "data_bytes",
                 "if (lane < LANES) { ((GLOBAL unsigned char *)data)[4 * lane] = lane + 5; "
-                "((GLOBAL unsigned short *)data)[2 * lane + 1] = 0; ((GLOBAL unsigned char *)data)[4 * lane + 1] = 0; }"),
+                "((GLOBAL unsigned short *)data)[2 * lane + 1] = 0; "
+                "((GLOBAL unsigned char *)data)[4 * lane + 1] = 0; }"),
         message("store", "load", "data_buffer",
                 "if (lane < LANES) __builtin_amdgcn_raw_buffer_store_b32(lane + 5, rsrc(data), 4 * lane, 0, 0);",
                 "if (lane < LANES) out[LANES + lane] = "
