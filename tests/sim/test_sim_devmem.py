@@ -27,7 +27,17 @@ POINTERS = {
 }
 RUN_LOOPS = re.compile(r"(sim_)?run_(plain|checked|counting|traced)\w*")
 # files that ask for the bytes of code, which no wave writes, or hand an address on
-HOST = {"code.c", "report.c", "hip_report.c", "tlsim.c", "verify_api.c", "image.c", "service.c", "check_guess.c"}
+HOST = {
+    "code.c",
+    "report.c",
+    "hip_report.c",
+    "tlsim.c",
+    "verify_api.c",
+    "image.c",
+    "service.c",
+    "check_guess.c",
+    "check_poll.c",
+}
 CAST = re.compile(r"\(\s*(?:const |volatile |struct )*(\w+)\s*\*+\s*\)\s*\(*\s*\(uintptr_t\)")
 
 
