@@ -1,10 +1,8 @@
 """Litmus programs compiled by clang for all chips and modes: what the language calls ordered is clean and right in any
-order of waves and under late delivery; with too weak an order or scope it is a race, or the chip needs no more; each
-wait and cache operation taken away is a race, or needed for nothing. Reasons are listed by kind."""
+order of waves and under late delivery; with too weak an order or scope it is a race, or the chip needs no more."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter
 from dataclasses import replace
@@ -32,11 +30,6 @@ def right_cases(t: litmus.Target, names: list[str]) -> list[Case]:
     return out
 
 
-@functools.cache
-def built(name: str, cases: tuple[Case, ...], opt: str = "-O2", clang: str = "clang-22") -> bytes:
-    return litmus.build(cases, TARGETS[name], opt, clang)
-
-
 def clean(name: str, names: list[str], opt: str = "-O2", clang: str = "clang-22", late=range(3)) -> None:
     t = TARGETS[name]
     cases = right_cases(t, names)
@@ -52,19 +45,6 @@ def clean(name: str, names: list[str], opt: str = "-O2", clang: str = "clang-22"
 @pytest.mark.parametrize("target", TARGETS)
 def test_right_programs_are_clean(target):
     clean(target, FEW + LOCAL)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("clang, opt", [("clang-22", "-O2"), ("clang-19", "-O2"), ("clang-22", "-O0")])
-@pytest.mark.parametrize("target", TARGETS)
-def test_all_right_programs_are_clean(target, clang, opt):
-    names = [n for n in SHAPES if opt != "-O0" or n not in NOT_WITHOUT_OPTIMIZATION]
-    clean(target, names, opt, clang)
-
-
-NOT_WITHOUT_OPTIMIZATION = {"seqlock", "seqlock_ll", "seqlock_lg", "seqlock_gl", "seqlock_fg"}
-"""The payload's loads are atomic, but look as plain ones do; that they are repeated in the reader's loop shows in
-registers alone."""
 
 
 def weaker(c: Case) -> list[Case]:
