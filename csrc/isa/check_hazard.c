@@ -3,6 +3,7 @@
  * consumer, how many states are still missing (the most over all paths); every instruction counts that down.
  */
 #include "isa/check_int.h"
+#include "isa/counters.h"
 
 /* Kinds of consumer. */
 enum {
@@ -99,7 +100,7 @@ count_down(HazState *s, uint32_t states)
  * ---------------------------------------------------------------------------------------- */
 
 typedef struct Kind {
-    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, selects, rw_lane, m0, salu;
+    bool mfma, valu, mem, trans, dpp, partial, dot, lane, swap, fmas, selects, rw_lane, m0, salu, wait;
     bool f64, f32, plain; /* of MFMA: the types that are no XDL; gfx90a: f64 alone */
     uint32_t passes, m;
 } Kind;
@@ -156,6 +157,7 @@ kind_of(IsaArch arch, const IsaInst *in)
     k.swap = starts(n, "v_permlane") && strstr(n, "swap");
     k.fmas = starts(n, "v_div_fmas");
     k.dot = starts(n, "v_dot");
+    k.wait = starts(n, "s_waitcnt");
     k.m0 = in->lds || strstr(n, "_load_lds_") || isa_needs_m0(in);
     k.rw_lane = arch != ISA_GFX90A && (k.lane || starts(n, "v_writelane"));
     if (in->form == ISA_SDWA)
@@ -427,6 +429,10 @@ step(IsaWalk *w, void *state, uint32_t i)
         memset(s, 0, sizeof *s);
         return true;
     }
+    uint16_t limit[ISA_CNT_COUNT];
+    if (k->wait && isa_wait_limits(w->c->arch, in, limit) && limit[ISA_CNT_VM] == 0)
+        ISA_EACH (r, &s->live) /* a store that is complete has read its data */
+            s->reg[r].n[K_WRITE_DATA] = 0;
     mark_reads(s, w, i, k);
     mark_writes(s, w, i, k);
     if (in->op == ISA_OP_s_setreg_b32 || in->op == ISA_OP_s_setreg_imm32_b32) {

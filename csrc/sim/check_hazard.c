@@ -262,7 +262,7 @@ check_write(SimWave *w, const SimRec *r, const SimExt *x, uint32_t row)
         since = states_since(c, c->sdtime[row]);
         sim_need(c, &data, c->sdneed[row], ISA_HR_STORE_DATA);
         c->vflag[row] &= (uint8_t)~VF_SDATA;
-        if (since < data.states)
+        if (since < data.states && (int32_t)(c->stores_done - c->sdtime[row]) <= 0)
             return short_by(w, r, sim_row_name(row, name), since, &data, c->cpc[row]);
     }
     return true;
@@ -543,6 +543,8 @@ sim_chk_hazard_after(SimWave *w, const SimRec *r)
             c->setreg_pc = pc;
             c->last_setreg = (uint32_t)r->imm & 63;
         }
+        if (x->kind == CK_WAIT && x->wait[ISA_CNT_VM] == 0)
+            c->stores_done = now;
         if (x->wide_store)
             for (uint32_t i = 0; i < x->nvread; i++)
                 if (x->vread[i].n > 2)

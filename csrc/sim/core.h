@@ -395,6 +395,7 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint8_t cpass[ROWS];
     uint32_t sdtime[ROWS]; /* last wide store that reads the row */
     uint8_t sdneed[ROWS];
+    uint32_t stores_done; /* last wait for all vector memory operations: they have read their data */
     /* gfx11, waves of 64: last vector write of each half; the last scalar writes of EXEC, nexec of them */
     uint32_t half_time[2][ROWS], exec_salu[8], nexec;
     /* registers that the current instruction has too few wait states for, with their poison put by */
