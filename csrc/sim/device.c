@@ -295,6 +295,29 @@ begin_services(SimDevice *d, const SimKernel *k, SimLaunchDims *dims)
     return sim_services_begin(d->services, k, dims);
 }
 
+/* What the workgroups of a cooperative launch meet at, as the device library has it: a pointer and four words
+ * for launches over several devices (not used: nulls), the counter and how often it came round, the number of
+ * workgroups. */
+static bool
+begin_grid_sync(SimDevice *d, const SimLaunch *l, SimLaunchDims *dims)
+{
+    enum { SYNC_BYTES = 48, SYNC_GROUPS = 40 };
+    bool wanted = false;
+    for (uint32_t i = 0; i < l->kernel->nargs; i++)
+        wanted |= l->kernel->args[i].kind == SIM_ARG_hidden_multigrid_sync_arg;
+    if (!wanted || !l->cooperative)
+        return true;
+    if (!d->grid_sync)
+        d->grid_sync = sim_dm_at(sim_mem_alloc(d->mem, SYNC_BYTES, SIM_EXT_SYNC, true, NULL));
+    if (!d->grid_sync)
+        return false;
+    uint32_t groups = l->grid[0] * l->grid[1] * l->grid[2];
+    sim_dm_fill8(d->grid_sync, 0, SYNC_BYTES);
+    sim_dm_write(d->grid_sync + SYNC_GROUPS, &groups, sizeof groups);
+    dims->grid_sync = d->grid_sync;
+    return true;
+}
+
 /* The kernel's argument segment: made at the first launch, then refilled. */
 static bool
 fill_kernarg(SimDevice *d, const SimLaunch *l)
@@ -315,7 +338,7 @@ fill_kernarg(SimDevice *d, const SimLaunch *l)
     memcpy(dims.grid, l->grid, sizeof dims.grid);
     memcpy(dims.block, l->block, sizeof dims.block);
     memcpy(dims.partial, l->partial, sizeof dims.partial);
-    if (!begin_services(d, k, &dims))
+    if (!begin_services(d, k, &dims) || !begin_grid_sync(d, l, &dims))
         return false;
     sim_fill_hidden(k, &dims, k->kernarg, size);
     return true;

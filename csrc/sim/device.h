@@ -53,7 +53,7 @@ typedef struct SimDevice {
     pthread_mutex_t launch_lock;
     atomic_uint_fast64_t groups_done, groups_total; /* of the running launch */
     atomic_bool cancel;                             /* set from another thread: the running launch stops */
-    uint64_t queue, packet;                         /* system extents */
+    uint64_t queue, packet, grid_sync;              /* system extents; grid_sync is made on demand */
     uint64_t dispatch_id;
     struct SimServices *services; /* made on demand */
     uint64_t heap_bytes;          /* for device malloc */

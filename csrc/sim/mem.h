@@ -28,6 +28,7 @@ typedef enum SimExtentKind {
     SIM_EXT_CODE,    /* loaded code object; not writable where its segment is not */
     SIM_EXT_KERNARG, /* kernel arguments: read-only, rounded to 64 bytes, the tail undefined */
     SIM_EXT_SYSTEM,  /* dispatch packet, queue and implicit buffers */
+    SIM_EXT_SYNC,    /* where the workgroups of a cooperative launch meet */
     SIM_EXT_FOREIGN  /* host mapping nobody registered: limits are those of the mapping */
 } SimExtentKind;
 

@@ -243,6 +243,7 @@ static const char *const kind_names[] = {[SIM_EXT_MALLOC] = "hipMalloc",
                                          [SIM_EXT_CODE] = "code object",
                                          [SIM_EXT_KERNARG] = "kernel arguments",
                                          [SIM_EXT_SYSTEM] = "system memory",
+                                         [SIM_EXT_SYNC] = "grid barrier",
                                          [SIM_EXT_FOREIGN] = "unregistered host memory"};
 
 static void
