@@ -2,12 +2,20 @@
 #ifndef TL_SIM_CHECK_H
 #define TL_SIM_CHECK_H
 
+#include "isa/coherence.h"
 #include "sim/core.h"
 
 /* What an instruction is to the checks (SimExt.kind). */
 enum { CK_OTHER, CK_SALU, CK_SMEM, CK_VALU, CK_MFMA, CK_VMEM, CK_FLAT, CK_DS, CK_WAIT, CK_NOP, CK_BRANCH };
 /* SimExt.use: sinks of undefined values and other traits. */
 enum { CU_LOAD = 1, CU_STORE = 2, CU_ATOMIC = 4, CU_DMA = 8, CU_JUMP = 16, CU_SCC = 32, CU_VCC = 64 };
+
+/* check_meet.c: the wave loads at addr, not atomically; its caches were emptied; has every wave of its
+ * workgroup loaded nothing since then? What coherent loads and atomics have acquired if so. */
+void sim_chk_loaded(SimWave *w, uint64_t addr);
+void sim_chk_emptied(SimWave *w, const IsaCoherence *co);
+bool sim_chk_fresh(const SimWave *w);
+void sim_chk_meet(SimWave *w);
 
 bool sim_chk_poison(SimWave *w, const SimRec *r); /* sinks, then spreads; before the body runs */
 bool sim_chk_hazard(SimWave *w, const SimRec *r, uint32_t written); /* written: flags of what it writes */

@@ -375,6 +375,8 @@ sim_chk_signal(SimWave *w)
     SimChk *c = w->chk;
     const SimChkNumbers *n = &c->n;
     w->chk->effects++;
+    if (c->device_open)
+        sim_chk_meet(w);
     sim_race_signal(&w->race, cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) &&
                                   cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
     for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
@@ -459,6 +461,8 @@ sim_chk_pass(SimWave *w)
     for (uint32_t i = 0; i < n; i++)
         all[i] = g->waves[i].stop == ST_END ? NULL : &g->waves[i].race;
     sim_race_wait(&w->race, all, n);
+    if (w->race.seen && sim_chk_fresh(w))
+        sim_race_invalidate(&w->race);
 }
 
 /* ---- definedness

@@ -109,6 +109,7 @@ sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scop
     q->scope = scope;
     q->outer = q->acquired = q->group = false;
     c->group_open = w->g->nwaves > 1;
+    c->device_open |= scope >= ISA_SCOPE_DEVICE;
     q->pc = r->at;
     return q;
 }
@@ -256,7 +257,7 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     if (rmw && !w->race.seen) /* in a cache that they share no scope is asked for */
         co.scope = TL_MAX(co.scope, ISA_SCOPE_GROUP);
     bool st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
-    bool may = st && co.maybe && n <= 8, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
+    bool may = st && co.maybe && n <= 16, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
     if (w->chk->group_open)
         sim_chk_flags_seen(w, false);
     if (!st && !w->race.seen && w->g->nwaves > 1 && sim_chk_polls(w, r, v->va[__builtin_ctzll(m)]) &&
@@ -265,6 +266,8 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     w->chk->effects += rmw || st;
     if (st && w->g->lds_wr)
         sim_order_store(w, v->va[__builtin_ctzll(m)]);
+    if (w->chk->device_open)
+        sim_chk_meet(w);
     if (may)
         try_open(w);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
@@ -273,6 +276,8 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
                      : co.maybe || !co.scope ? SIM_ACC_WRITE
                                              : SIM_ACC_ATOMIC;
     sim_global_race(w, r, v->va, m, n, kind);
+    if (kind == SIM_ACC_READ)
+        sim_chk_loaded(w, v->va[__builtin_ctzll(m)]);
     if (device && (rmw || (st && !co.maybe)))
         try_release(w, r, v, m);
     if (group && (rmw || (st && !co.maybe)))
@@ -330,6 +335,7 @@ sim_vm_check_cache(SimWave *w, const SimRec *r)
         sim_chk_flags_seen(w, true);
     if (co.inv)
         sim_race_invalidate(&w->race);
+    sim_chk_emptied(w, &co);
 }
 
 /* An offset from the kernel's entry; functions that it calls may lie before it. */

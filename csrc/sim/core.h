@@ -443,6 +443,9 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
         bool lds_done;
     } flag_at[4];
     uint32_t nflag_at;
+    bool device_open; /* one of them may count as acquired: check_meet.c */
+    uint8_t fresh;    /* nothing was loaded since the caches were emptied: check_meet.c */
+    bool sync_load;   /* the load under way is one of a grid barrier's own */
     bool look;        /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
     /* of upper halves that are pending by themselves (gfx11, gfx12), as above */

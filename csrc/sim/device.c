@@ -467,7 +467,7 @@ launch_locked(SimDevice *d, const SimLaunch *l)
     if (!fill_kernarg(d, l))
         return refuse(d, SIM_NO_MEMORY, "out of memory");
     fill_packet(d, l);
-    sim_gws_reset(d->gws);
+    sim_gws_reset(d->gws, l->cooperative ? l->grid[0] * l->grid[1] * l->grid[2] : 0);
     make_info(d, l, &info);
     if (!(info.code = sim_image_code(k->image, k->wave64, &why)))
         return refuse(d, SIM_UNSUPPORTED, "%s", why);

@@ -87,7 +87,8 @@ typedef struct SimStats {
 /* Counters of the global wave sync, one set a launch. */
 typedef struct SimGws SimGws;
 SimGws *sim_gws_new(void); /* NULL: out of memory */
-void sim_gws_reset(SimGws *g);
+/* groups: of a cooperative launch, which meet at the first counter; else 0. */
+void sim_gws_reset(SimGws *g, uint32_t groups);
 void sim_gws_free(SimGws *g);
 
 typedef struct SimLaunchInfo {

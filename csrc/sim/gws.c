@@ -29,9 +29,10 @@ sim_gws_new(void)
     return g;
 }
 void
-sim_gws_reset(SimGws *g)
+sim_gws_reset(SimGws *g, uint32_t groups)
 {
     memset(g->r, 0, sizeof g->r);
+    g->r[0].count = groups ? groups - 1 : 0;
 }
 void
 sim_gws_free(SimGws *g)

@@ -123,7 +123,7 @@ typedef struct SimLaunchDims {
     uint32_t grid[3], block[3]; /* workgroups, threads */
     uint32_t partial[3];        /* threads of the last workgroup, 0 = full */
     uint32_t dynamic_lds;
-    uint64_t queue_ptr, grid_sync; /* grid_sync: of a cooperative launch */
+    uint64_t queue_ptr, grid_sync;          /* grid_sync: of a cooperative launch */
     uint64_t printf_buffer, hostcall, heap; /* service.h */
 } SimLaunchDims;
 /* Writes the hidden arguments into kernarg[0..size) by their value_kind. */

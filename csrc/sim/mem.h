@@ -272,6 +272,8 @@ void sim_race_no_release(SimRace *r, const SimRaceWave *w, uint64_t addr, uint32
 bool sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out);
 /* The wave of an epoch of that workgroup; else UINT32_MAX. */
 uint32_t sim_race_epoch_wave(const SimRace *r, uint32_t epoch, uint32_t workgroup);
+/* Of how many workgroups addr hands on what they released. */
+uint32_t sim_race_released(SimRace *r, uint64_t addr);
 bool sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup);
 /* Who wrote a byte last (false: nobody, or not known). `w` knows what `from`, of its workgroup, has done so
  * far (false: out of memory). The bound of what it knows of a wave: accesses with fewer releases. lost:

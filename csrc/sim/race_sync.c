@@ -462,6 +462,20 @@ sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr)
     pthread_mutex_unlock(&r->lock);
 }
 
+uint32_t
+sim_race_released(SimRace *r, uint64_t addr)
+{
+    uint32_t groups = 0;
+    pthread_mutex_lock(&r->lock);
+    KnownEntry room[2];
+    uint32_t id = sync_at(syncs_of_all(r), addr);
+    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
+    for (uint32_t i = 0; i < k.n; i++)
+        groups += !i || k.e[i].group != k.e[i - 1].group;
+    pthread_mutex_unlock(&r->lock);
+    return groups;
+}
+
 static void
 carry(SimRace *r, Syncs to, uint64_t addr, uint32_t epoch)
 {
