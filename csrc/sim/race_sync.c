@@ -468,7 +468,7 @@ sim_race_released(SimRace *r, uint64_t addr)
     uint32_t groups = 0;
     pthread_mutex_lock(&r->lock);
     KnownEntry room[2];
-    uint32_t id = sync_at(syncs_of_all(r), addr);
+    uint32_t id = sync_at(r, syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     for (uint32_t i = 0; i < k.n; i++)
         groups += !i || k.e[i].group != k.e[i - 1].group;
