@@ -178,10 +178,10 @@ static uint64_t
 minmax(uint64_t a, uint64_t b, uint64_t inf, uint64_t sign, bool max, bool num)
 {
     uint64_t quiet = (inf & (~inf + 1)) >> 1, na = is_nan(a, inf), nb = is_nan(b, inf);
-    if (na && !num && !(a & quiet))
-        return a | quiet;
     if (nb && (na || (!num && !(b & quiet))))
         return b | quiet;
+    if (na && !num && !(a & quiet))
+        return a | quiet;
     if (na || nb)
         return na ? b : a;
     bool less = a & sign ? !(b & sign) || a > b : !(b & sign) && a < b;

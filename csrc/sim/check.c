@@ -147,6 +147,7 @@ sim_chk_prepare(SimBuild *b)
     x->maybe = co.maybe ? MAYBE_YES : load ? MAYBE_ASK : MAYBE_NO;
     x->polls = (x->use & (CU_LOAD | CU_ATOMIC)) && !(x->use & (CU_STORE | CU_DMA)) && in->ndst ? MAYBE_ASK
                                                                                                : MAYBE_NO;
+    x->steers = x->use & CU_ATOMIC ? x->polls : MAYBE_NO;
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;

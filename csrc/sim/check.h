@@ -51,6 +51,7 @@ sim_need(const SimChk *c, SimNeed *n, uint32_t states, IsaHazardRule rule)
 
 /* Does the load or atomic wait for what another wave writes at addr (of its first lane)? */
 bool sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr);
+bool sim_chk_steers(SimWave *w, const SimRec *r);
 /* 0: the wave's accesses of global memory are complete and written back; or SIM_NO_*. */
 uint32_t sim_chk_lacks_release(const SimWave *w);
 /* Loads and atomics that are complete hand over what their workgroup released; invalidated: the cache was

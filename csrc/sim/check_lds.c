@@ -300,7 +300,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     if (c->group_open)
         sim_chk_flags_seen(w, false);
     bool polls = (!write || atomic) && sim_chk_polls(w, r, first);
-    if (polls || (atomic && r->ext->in.ndst))
+    if (polls || (atomic && r->ext->in.ndst && sim_chk_steers(w, r)))
         sim_order_acquire_lds(w, r, addr, exec, polls);
     if (polls && !atomic)
         return true;

@@ -254,8 +254,9 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         return true;
     IsaCoherence co = {.scope = x->scope, .maybe = sim_chk_maybe(w, r)};
     bool rmw = x->use & CU_ATOMIC;
-    if (rmw && !w->race.seen) /* in a cache that they share no scope is asked for */
-        co.scope = TL_MAX(co.scope, ISA_SCOPE_GROUP);
+    bool raised = rmw && !w->race.seen && co.scope < ISA_SCOPE_GROUP;
+    if (raised) /* in a cache that they share no scope is asked for */
+        co.scope = ISA_SCOPE_GROUP;
     bool st = x->use & CU_STORE, device = co.scope >= ISA_SCOPE_DEVICE;
     bool may = st && co.maybe && n <= 16, group = co.scope >= ISA_SCOPE_GROUP && w->g->nwaves > 1;
     if (w->chk->group_open)
@@ -282,7 +283,8 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         try_release(w, r, v, m);
     if (group && (rmw || (st && !co.maybe)))
         release_group(w, v, m);
-    if ((device || group) && !st && (!rmw || x->nvwrite)) { /* what its wave never sees orders nothing */
+    bool sees = !rmw || (x->nvwrite && (!raised || sim_chk_steers(w, r)));
+    if ((device || group) && !st && sees) { /* what its wave never sees orders nothing */
         note_coherent(w, r, v, m);
         if (isa_store_hides_scope(w->code->arch)) {
             w->chk->look = true;

@@ -8,6 +8,10 @@
  * Of code without optimization, which keeps its variables in memory, neither can be told. Whatever the loop,
  * the load must come back to the address of the time before when nothing was stored in between; so a search
  * through an array is none after its first step. An atomic that waits in this way (a lock) is the same.
+ *
+ * An atomic whose old value decides a branch (who comes last goes on) takes over what was released there,
+ * too. One whose value is data alone (a histogram, a place in a list) orders nothing: its program would go on
+ * as well had the atomic come first.
  */
 #include "sim/check.h"
 
@@ -118,6 +122,19 @@ taint(Taint *t, const IsaOpnd *o)
     }
 }
 
+static void
+untaint(Taint *t, const IsaOpnd *o)
+{
+    t->scc &= !(o->kind == ISA_OPND_SRC && o->reg == 253);
+    for (uint32_t k = 0; k < o->nregs; k++) {
+        uint32_t r = o->reg + k, row = (r + (o->kind == ISA_OPND_AGPR ? 256 : 0)) & 511;
+        if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR)
+            t->v[row / 64] &= ~(UINT64_C(1) << row % 64);
+        else if (o->kind == ISA_OPND_SGPR)
+            t->s[r / 64 & 1] &= ~(UINT64_C(1) << r % 64);
+    }
+}
+
 static bool
 decides(const IsaInst *in, const Taint *t)
 {
@@ -178,6 +195,45 @@ waits(const SimCode *c, const SimRec *r)
     bool decided = pass(c, &l, me, &t, &address, &moves);
     decided |= pass(c, &l, me, &t, &address, &moves);
     return decided || (!moves && !atomic);
+}
+
+/* Does its value decide a branch before the next barrier? Straight on; a value that is spilled may. */
+static bool
+steers(const SimCode *c, const SimRec *r)
+{
+    Taint t = {{0}, {0}, false};
+    uint64_t me = (uint64_t)r->at * 4, at = me;
+    for (uint32_t k = 0; k < AHEAD; k++) {
+        IsaInst in;
+        if (!decode(c, at, &in))
+            return false;
+        uint32_t cl = isa_op_info(in.op)->classes;
+        bool from = at == me;
+        if (!from && ((cl & (ISA_C_BARRIER | ISA_C_END)) || starts(&in, "s_setpc")))
+            return false;
+        if (decides(&in, &t))
+            return true;
+        for (uint32_t i = 0; i < in.nopnds; i++)
+            from |= (in.opnd[i].flags & ISA_READ) && tainted(&t, &in.opnd[i]);
+        if (from && at != me && (cl & ISA_C_STORE) && (cl & ISA_C_VMEM) && is_private(&in))
+            return true;
+        for (uint32_t i = 0; i < in.nopnds; i++)
+            if (in.opnd[i].flags & ISA_WRITE)
+                (from ? taint : untaint)(&t, &in.opnd[i]);
+        at += in.size;
+    }
+    return false;
+}
+
+bool
+sim_chk_steers(SimWave *w, const SimRec *r)
+{
+    uint8_t m = __atomic_load_n(&r->ext->steers, __ATOMIC_RELAXED);
+    if (m == MAYBE_ASK) {
+        m = steers(w->code, r) ? MAYBE_YES : MAYBE_NO;
+        __atomic_store_n(&r->ext->steers, m, __ATOMIC_RELAXED);
+    }
+    return m == MAYBE_YES;
 }
 
 /* Threads that ask at once find the same. */

@@ -145,8 +145,9 @@ typedef struct SimExt { /* cold part of a record: the decoded instruction and wh
     uint8_t addr_cls;             /* class of the vread entry that is an address, 255: none */
     uint8_t mem_bytes, smem_data; /* smem_data: the destination is data of a scalar store */
     uint8_t scope;                /* isa/coherence.h */
-    uint8_t maybe; /* SimMaybe: a store that may be atomic, a load that stands for an atomic one */
-    uint8_t polls; /* SimMaybe: a load or atomic that waits for another wave: check_poll.c */
+    uint8_t maybe;  /* SimMaybe: a store that may be atomic, a load that stands for an atomic one */
+    uint8_t steers; /* SimMaybe: an atomic whose old value decides a branch: check_poll.c */
+    uint8_t polls;  /* SimMaybe: a load or atomic that waits for another wave: check_poll.c */
     uint16_t wait[ISA_CNT_COUNT]; /* of a wait: what it asks */
     IsaRdnaKind rk;               /* mask: the scalar itself */
     SimQuick quick;

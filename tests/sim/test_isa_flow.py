@@ -331,7 +331,8 @@ def test_results_are_defined(arch):
     new, rdna = arch in GEN12, arch in RDNA
     makers = [f"s_getreg_b32 s50, hwreg({'HW_REG_WAVE_MODE' if new else 'HW_REG_MODE'})", "s_getpc_b64 s[50:51]",
               "s_mov_b64 s[50:51], src_shared_base", "s_mov_b32 m0, 1; s_mov_b64 s[60:61], 5; s_movrels_b32 s50, s60",
-              "s_mov_b32 m0, 1; s_movreld_b32 s49, 5", "s_mov_b32 m0, 2; s_movreld_b64 s[48:49], 5"]  # fmt: skip
+              "s_mov_b32 m0, 1; s_nop 0; s_movreld_b32 s49, 5",
+              "s_mov_b32 m0, 2; s_nop 0; s_movreld_b64 s[48:49], 5"]  # fmt: skip
     if rdna:
         makers += [f"s_sendmsg_rtn_b32 s50, sendmsg(MSG_RTN_GET_DOORBELL); {a.wait}",
                    f"s_sendmsg_rtn_b64 s[50:51], sendmsg(MSG_RTN_GET_REALTIME); {a.wait}",
