@@ -71,6 +71,8 @@ void sim_order_look(SimWave *w);
 bool sim_order_has(const SimWave *w, uint32_t byte, bool write, bool atomic);
 void sim_order_note(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, bool write, bool atomic);
 void sim_order_clear(SimGroup *g, uint32_t lo, uint32_t hi); /* a barrier orders all of it */
+/* Before the first LDS atomic of a workgroup is marked: marks of atomics are not taken over. */
+void sim_order_begin(SimGroup *g);
 void sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec);
 void sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, bool poll);
 void sim_order_store(SimWave *w, uint64_t addr); /* of global memory, its first lane */

@@ -305,6 +305,8 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     if (polls && !atomic)
         return true;
     c->effects += write;
+    if (atomic)
+        sim_order_begin(w->g);
     if (!write && sim_chk_maybe(w, r) && atomics_alone(w, addr, exec, bytes))
         return true; /* the compare-and-swap that follows is looked at */
     const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);

@@ -181,6 +181,13 @@ learn(SimWave *w, uint32_t from, bool lds, bool global)
 }
 
 void
+sim_order_begin(SimGroup *g)
+{
+    if (g->info && g->info->race)
+        start(g);
+}
+
+void
 sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec)
 {
     uint64_t key[LANES], other[LANES];
