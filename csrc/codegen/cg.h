@@ -71,6 +71,7 @@ LLVMTypeRef cg_vec(LLVMTypeRef elem, uint32_t n);
 LLVMTypeRef cg_like(Cg *g, LLVMValueRef shape, LLVMTypeRef elem); /* elem in the vector shape of a value */
 LLVMValueRef cg_int(LLVMTypeRef t, int64_t v);                    /* splat over vectors */
 LLVMValueRef cg_float(LLVMTypeRef t, double v);
+LLVMValueRef cg_splat(Cg *g, LLVMValueRef x, LLVMTypeRef t); /* a scalar in all elements of a vector type */
 /* Calls an LLVM intrinsic; `over` are the overloaded types. */
 LLVMValueRef cg_intrinsic(Cg *g, const char *name, LLVMTypeRef *over, uint32_t nover, LLVMValueRef *args,
                           uint32_t nargs);

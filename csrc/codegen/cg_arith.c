@@ -146,13 +146,7 @@ opaque_divisor(Cg *g, LLVMValueRef d)
         LLVMSetCurrentDebugLocation2(g->b, place);
     }
     LLVMValueRef z = LLVMBuildZExt(g->b, g->unknown_zero, e, "");
-    if (e != t) {
-        LLVMValueRef v = LLVMGetPoison(t);
-        for (unsigned i = 0; i < LLVMGetVectorSize(t); i++)
-            v = LLVMBuildInsertElement(g->b, v, z, LLVMConstInt(g->i32, i, false), "");
-        z = v;
-    }
-    return LLVMBuildOr(g->b, d, z, "");
+    return LLVMBuildOr(g->b, d, e == t ? z : cg_splat(g, z, t), "");
 }
 
 /* floor_ says floor division or modulo, else truncating. Division by 0 gives 0 (as NumPy's arrays do); the

@@ -133,6 +133,14 @@ cg_float(LLVMTypeRef t, double v)
     return splat_const(t, LLVMConstReal(scalar_of(t), v));
 }
 
+LLVMValueRef
+cg_splat(Cg *g, LLVMValueRef x, LLVMTypeRef t)
+{
+    LLVMValueRef v = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), x, cg_int(g->i32, 0), "");
+    LLVMTypeRef mask = LLVMVectorType(g->i32, LLVMGetVectorSize(t));
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(mask), "");
+}
+
 /* ---- intrinsics ---- */
 
 LLVMValueRef
@@ -305,9 +313,7 @@ splat(Cg *g, TlOp o)
     LLVMValueRef x = cg_val(g, tl_opn(g->ir, o)->in[0]);
     if (!t || !x || LLVMGetTypeKind(t) != LLVMVectorTypeKind)
         return t ? x : NULL;
-    LLVMValueRef v = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), x, cg_int(g->i32, 0), "");
-    LLVMTypeRef mask = LLVMVectorType(g->i32, LLVMGetVectorSize(t));
-    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(mask), "");
+    return cg_splat(g, x, t);
 }
 
 static LLVMValueRef

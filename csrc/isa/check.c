@@ -54,7 +54,8 @@ index_of_offset(const IsaCode *c, int64_t offset)
 static bool
 is_direct_branch(const IsaInst *in)
 {
-    return in->enc == ISA_SOPP && (classes_of(in) & ISA_C_BRANCH);
+    int64_t to;
+    return isa_branch_to(in, 0, &to);
 }
 
 /* Control does not go on to the next instruction. */
@@ -68,8 +69,8 @@ ends_path(const IsaInst *in)
 static uint32_t
 branch_target(const IsaCode *c, uint32_t i)
 {
-    int64_t off = (int64_t)c->offset[i] + 4 + 4 * (int64_t)(int16_t)c->inst[i].opnd[0].bits;
-    return index_of_offset(c, off);
+    int64_t to;
+    return isa_branch_to(&c->inst[i], (int64_t)c->offset[i], &to) ? index_of_offset(c, to) : UINT32_MAX;
 }
 
 static bool

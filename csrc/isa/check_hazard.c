@@ -257,9 +257,8 @@ write_lacks(const Missing *m, const Kind *k, const IsaInst *in, Lack *l)
     if (k->valu || k->mem) {
         lacks(l, m->n[K_WRITE_D], k->mem ? ISA_HR_MFMA_LOAD : ISA_HR_MFMA_OVER);
         lacks(l, m->n[K_WRITE_C], k->mem ? ISA_HR_MFMA_C_LOAD : ISA_HR_MFMA_C_OVER);
-    }
-    if (k->valu || k->mem)
         lacks(l, m->op == in->op ? 0 : m->n[K_DOT], ISA_HR_DOT_OVER);
+    }
     if (k->valu || k->mfma)
         lacks(l, m->n[K_WRITE_DATA], ISA_HR_STORE_DATA);
 }

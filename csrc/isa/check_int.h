@@ -63,8 +63,8 @@ typedef struct IsaWalk {
 /* Registers of an operand as numbers above; false when it names none. */
 bool isa_opnd_regs(const IsaOpnd *o, uint32_t *first, uint32_t *n);
 
-/* Adds a fault: "v5 <what> <how> <producer text>"; reg UINT32_MAX: no register in the text. */
-/* With ISA_FAULT_HAZARD the caller sets the rule in w->rule before. */
+/* Adds a fault: "v5 <what> <how> <producer text>"; reg UINT32_MAX: no register in the text. With
+ * ISA_FAULT_HAZARD the caller sets the rule in w->rule before. */
 bool isa_fault(IsaWalk *w, IsaFaultKind kind, uint32_t at, uint32_t from, uint32_t reg, const char *what,
                const char *how, int missing);
 

@@ -1,5 +1,5 @@
 /* halves.c - what the checks ask of an instruction's operands: halves of registers, data of stores and
- * atomics, M0 (contract in isa.h). */
+ * atomics, M0, where branches lead (contract in isa.h). */
 #include "isa/isa.h"
 
 static bool
@@ -52,6 +52,15 @@ isa_opnd_keeps(IsaArch arch, const IsaInst *in, uint32_t k)
 {
     const IsaOpnd *o = &in->opnd[k];
     return k < in->ndst && (o->flags & ISA_WRITE) && !o->half && isa_opnd_halves(arch, in, k) != 3;
+}
+
+bool
+isa_branch_to(const IsaInst *in, int64_t at, int64_t *to)
+{
+    if (in->enc != ISA_SOPP || !(isa_op_info(in->op)->classes & ISA_C_BRANCH))
+        return false;
+    *to = at + 4 + 4 * (int64_t)(int16_t)in->opnd[0].bits;
+    return true;
 }
 
 bool

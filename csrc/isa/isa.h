@@ -198,6 +198,9 @@ const char *isa_arch_name(IsaArch a);
 bool isa_decode(IsaArch arch, bool wave64, const uint8_t *code, size_t avail, IsaInst *inst,
                 const char **why);
 
+/* Where a direct branch at byte `at` of the code leads; false: it is none. */
+bool isa_branch_to(const IsaInst *inst, int64_t at, int64_t *to);
+
 /* What gfx9 does not interlock behind a scalar write of M0, loads to LDS aside. */
 bool isa_needs_m0(const IsaInst *inst);
 /* An atomic of which the data (operand isa_data_opnd) has more than 64 bits: a compare-and-swap of 8 bytes.

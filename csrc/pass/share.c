@@ -7,7 +7,7 @@
  * tiles fit as they are nothing is changed: a tile of its own needs fewer barriers, and its loop can be
  * pipelined.
  */
-#include "pass/pass.h"
+#include "pass/lower.h"
 
 typedef struct Life {
     TlVal v;
@@ -30,12 +30,8 @@ static uint64_t
 tile_bytes(const TlTypeInfo *t)
 {
     uint64_t n = TL_MAX(tl_elem_bytes(t->elem), 1u);
-    for (uint32_t d = 0; d < t->rank; d++) {
-        uint64_t p = 1;
-        while (p < (uint64_t)t->shape[d])
-            p *= 2;
-        n *= p;
-    }
+    for (uint32_t d = 0; d < t->rank; d++)
+        n <<= lw_pow2_bits(t->shape[d]);
     return n;
 }
 

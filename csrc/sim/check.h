@@ -49,9 +49,25 @@ sim_need(const SimChk *c, SimNeed *n, uint32_t states, IsaHazardRule rule)
         *n = (SimNeed){states, rule};
 }
 
+/* A question about the code that is asked once; threads that ask at once find the same. */
+typedef bool SimAsk(const SimCode *c, const SimRec *r);
+static inline bool
+sim_chk_ask(uint8_t *known, SimAsk *ask, const SimCode *c, const SimRec *r)
+{
+    uint8_t m = __atomic_load_n(known, __ATOMIC_RELAXED);
+    if (m == MAYBE_ASK) {
+        m = ask(c, r) ? MAYBE_YES : MAYBE_NO;
+        __atomic_store_n(known, m, __ATOMIC_RELAXED);
+    }
+    return m == MAYBE_YES;
+}
+
 /* Does the load or atomic wait for what another wave writes at addr (of its first lane)? */
 bool sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr);
-bool sim_chk_steers(SimWave *w, const SimRec *r);
+/* Does the old value of the atomic decide what its wave does? */
+bool sim_chk_steers(const SimWave *w, const SimRec *r);
+/* Is there anything in the code that takes over what atomics released in LDS? */
+bool sim_chk_lds_taken(const SimWave *w, const SimRec *r);
 /* 0: the wave's accesses of global memory are complete and written back; or SIM_NO_*. */
 uint32_t sim_chk_lacks_release(const SimWave *w);
 /* Loads and atomics that are complete hand over what their workgroup released; invalidated: the cache was
@@ -87,6 +103,12 @@ static inline bool
 cnt_done(const SimChkNumbers *n, uint32_t counter, uint32_t seq)
 {
     return (int32_t)(seq - n->done[counter]) <= 0;
+}
+/* Are a wave's accesses of global memory? */
+static inline bool
+sim_chk_complete(const SimChkNumbers *n)
+{
+    return cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) && cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]);
 }
 /* The counter that stores count in. */
 static inline uint32_t

@@ -72,11 +72,9 @@ is_guess(const SimCode *c, const SimRec *r)
     bool others = false, scalar = in->enc == ISA_SMEM;
     if ((regs != 1 && regs != 2) || in->lds || !strncmp(isa_op_info(in->op)->name, "scratch_", 8))
         return false;
-    for (uint32_t k = 0; k < AHEAD && at < c->size; k++) {
-        const char *why;
+    for (uint32_t k = 0; k < AHEAD; k++) {
         IsaInst next;
-        if (!isa_decode(c->arch, c->wave64, sim_dm_host(c->base + at), c->size - at, &next, &why) ||
-            !next.size)
+        if (!sim_code_at(c, at, &next))
             return false;
         at += next.size;
         uint32_t cl = isa_op_info(next.op)->classes;
@@ -95,14 +93,8 @@ is_guess(const SimCode *c, const SimRec *r)
     return false;
 }
 
-/* Threads that ask at once find the same. */
 bool
 sim_chk_maybe(const SimWave *w, const SimRec *r)
 {
-    uint8_t m = __atomic_load_n(&r->ext->maybe, __ATOMIC_RELAXED);
-    if (m == MAYBE_ASK) {
-        m = is_guess(w->code, r) ? MAYBE_YES : MAYBE_NO;
-        __atomic_store_n(&r->ext->maybe, m, __ATOMIC_RELAXED);
-    }
-    return m == MAYBE_YES;
+    return sim_chk_ask(&r->ext->maybe, is_guess, w->code, r);
 }

@@ -215,8 +215,7 @@ log_access(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     p->pc = r->at;
     p->epoch = w->race.interval;
     p->flying = false;
-    p->complete = cnt_done(&c->n, ISA_CNT_VM, c->n.access[ISA_CNT_VM]) &&
-                  cnt_done(&c->n, ISA_CNT_VS, c->n.access[ISA_CNT_VS]);
+    p->complete = sim_chk_complete(&c->n);
     p->releases = w->race.releases;
     p->exec = exec;
     memcpy(p->addr, addr, sizeof p->addr);
@@ -312,7 +311,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     const SimLdsOp *p = log_access(w, r, addr, exec, bytes, write, ISA_CNT_DS);
     if (!mark_access(w, r, addr, exec, bytes, write, atomic, p->lo, p->hi))
         return false;
-    if (atomic)
+    if (atomic && sim_chk_lds_taken(w, r))
         sim_order_release_lds(w, addr, exec);
     return true;
 }
@@ -379,8 +378,7 @@ sim_chk_signal(SimWave *w)
     w->chk->effects++;
     if (c->device_open)
         sim_chk_meet(w);
-    sim_race_signal(&w->race, cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) &&
-                                  cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]));
+    sim_race_signal(&w->race, sim_chk_complete(n));
     for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
         SimLdsOp *p = &c->log[k];
         if (p->counter != ISA_CNT_COUNT && !cnt_done(n, p->counter, p->seq)) {

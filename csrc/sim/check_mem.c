@@ -157,7 +157,7 @@ sim_chk_lacks_release(const SimWave *w)
 {
     const SimChkNumbers *n = &w->chk->n;
     uint32_t st = store_counter(w->code->arch);
-    if (!cnt_done(n, ISA_CNT_VM, n->access[ISA_CNT_VM]) || !cnt_done(n, ISA_CNT_VS, n->access[ISA_CNT_VS]))
+    if (!sim_chk_complete(n))
         return SIM_NO_WAIT;
     if (n->dirty_seq && (int32_t)(n->dirty_seq - n->wb_seq) > 0)
         return SIM_NO_WRITEBACK;

@@ -192,7 +192,7 @@ sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec)
 {
     uint64_t key[LANES], other[LANES];
     SimRace *race = race_of(w);
-    if (!race || !start(w->g))
+    if (!w->g->order) /* sim_order_begin came before */
         return;
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);

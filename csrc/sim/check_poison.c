@@ -57,8 +57,6 @@ sink_scalar(SimWave *w, const SimRec *r, const SimRange *g, const char *what)
         first++;
     uint64_t bits =
         g->n == 2 ? c->sp[g->start] | (uint64_t)c->sp[g->start + 1] << 32 : 0; /* of a lane mask */
-    for (uint32_t k = 0; k < g->n; k++) /* its origin is asked for yet */
-        c->sp[g->start + k] = 0;
     bool go_on = sink(w, r, bits, ROWS + first, what);
     for (uint32_t k = 0; k < g->n; k++)
         set_sp(c, g->start + k, 0);

@@ -15,24 +15,16 @@
  */
 #include "sim/check.h"
 
-enum { AHEAD = 256, LOOP = 320 /* instructions that are looked at */ };
+enum { AHEAD = 256, LOOP = 320, MOST = 1 << 14 /* instructions that are looked at */ };
 
-typedef struct Taint { /* registers that hang on the load's value */
-    uint64_t v[8], s[2];
-    bool scc;
+typedef struct Taint { /* registers that hang on the load's value: a bit each */
+    uint64_t bit[11];
 } Taint;
+enum { T_SGPR = ROWS, T_VCC = T_SGPR + 106, T_EXEC = T_SGPR + 126, T_SCC = T_SGPR + 128 };
 
 typedef struct Loop {
     uint64_t lo, hi; /* bytes of the code: first instruction, behind the last */
 } Loop;
-
-static bool
-decode(const SimCode *c, uint64_t at, IsaInst *in)
-{
-    const char *why;
-    return at < c->size &&
-           isa_decode(c->arch, c->wave64, sim_dm_host(c->base + at), c->size - at, in, &why) && in->size;
-}
 
 static bool
 starts(const IsaInst *in, const char *with)
@@ -40,30 +32,21 @@ starts(const IsaInst *in, const char *with)
     return !strncmp(isa_op_info(in->op)->name, with, strlen(with));
 }
 
-/* Where a direct branch leads; false: not one. */
-static bool
-branch_to(const IsaInst *in, uint64_t at, uint64_t *to)
-{
-    if (in->enc != ISA_SOPP || !(starts(in, "s_branch") || starts(in, "s_cbranch")) || !in->nopnds)
-        return false;
-    *to = at + 4 + (uint64_t)((int64_t)(int16_t)in->opnd[0].bits * 4);
-    return true;
-}
-
 /* The innermost loop around the instruction. */
 static bool
 loop_of(const SimCode *c, uint64_t me, Loop *l)
 {
-    uint64_t at = me, to;
+    uint64_t at = me;
     for (uint32_t k = 0; k < AHEAD; k++) {
         IsaInst in;
-        if (!decode(c, at, &in) || (isa_op_info(in.op)->classes & ISA_C_END) || starts(&in, "s_setpc"))
+        int64_t to;
+        if (!sim_code_at(c, at, &in) || (isa_op_info(in.op)->classes & ISA_C_END) || starts(&in, "s_setpc"))
             return false;
-        at += in.size;
-        if (branch_to(&in, at - in.size, &to) && to <= me) {
-            *l = (Loop){to, at};
+        if (isa_branch_to(&in, (int64_t)at, &to) && (uint64_t)to <= me) {
+            *l = (Loop){(uint64_t)to, at + in.size};
             return true;
         }
+        at += in.size;
     }
     return false;
 }
@@ -95,52 +78,58 @@ has_effect(const IsaInst *in, bool *spills)
     return false;
 }
 
+/* The first register of an operand, n of them; n = 0: none that is followed. */
+static uint32_t
+taint_of(const IsaOpnd *o, uint32_t *n)
+{
+    bool scc = o->kind == ISA_OPND_SRC && o->reg == 253;
+    bool vector = o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR;
+    *n = scc ? 1 : vector || o->kind == ISA_OPND_SGPR ? o->nregs : 0;
+    return scc       ? T_SCC
+           : !vector ? T_SGPR + (o->reg & 127)
+                     : o->reg + (o->kind == ISA_OPND_AGPR ? ROW_AGPR : 0);
+}
+
+static bool
+has(const Taint *t, uint32_t i)
+{
+    return t->bit[i / 64] >> i % 64 & 1;
+}
+
 static bool
 tainted(const Taint *t, const IsaOpnd *o)
 {
-    bool any = o->kind == ISA_OPND_SRC && o->reg == 253 && t->scc;
-    for (uint32_t k = 0; k < o->nregs; k++) {
-        uint32_t r = o->reg + k, row = (r + (o->kind == ISA_OPND_AGPR ? 256 : 0)) & 511;
-        if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR)
-            any |= t->v[row / 64] >> row % 64 & 1;
-        else if (o->kind == ISA_OPND_SGPR)
-            any |= t->s[r / 64 & 1] >> r % 64 & 1;
-    }
+    uint32_t n, first = taint_of(o, &n);
+    bool any = false;
+    for (uint32_t i = first; i < first + n; i++)
+        any |= has(t, i);
     return any;
 }
 
 static void
-taint(Taint *t, const IsaOpnd *o)
+taint(Taint *t, const IsaOpnd *o, bool on)
 {
-    t->scc |= o->kind == ISA_OPND_SRC && o->reg == 253;
-    for (uint32_t k = 0; k < o->nregs; k++) {
-        uint32_t r = o->reg + k, row = (r + (o->kind == ISA_OPND_AGPR ? 256 : 0)) & 511;
-        if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR)
-            t->v[row / 64] |= UINT64_C(1) << row % 64;
-        else if (o->kind == ISA_OPND_SGPR)
-            t->s[r / 64 & 1] |= UINT64_C(1) << r % 64;
-    }
+    uint32_t n, first = taint_of(o, &n);
+    for (uint32_t i = first; i < first + n; i++)
+        t->bit[i / 64] = (t->bit[i / 64] & ~(UINT64_C(1) << i % 64)) | (uint64_t)on << i % 64;
 }
 
-static void
-untaint(Taint *t, const IsaOpnd *o)
+/* Does it read such a register? */
+static bool
+follows(const IsaInst *in, const Taint *t)
 {
-    t->scc &= !(o->kind == ISA_OPND_SRC && o->reg == 253);
-    for (uint32_t k = 0; k < o->nregs; k++) {
-        uint32_t r = o->reg + k, row = (r + (o->kind == ISA_OPND_AGPR ? 256 : 0)) & 511;
-        if (o->kind == ISA_OPND_VGPR || o->kind == ISA_OPND_AGPR)
-            t->v[row / 64] &= ~(UINT64_C(1) << row % 64);
-        else if (o->kind == ISA_OPND_SGPR)
-            t->s[r / 64 & 1] &= ~(UINT64_C(1) << r % 64);
-    }
+    bool any = false;
+    for (uint32_t i = 0; i < in->nopnds; i++)
+        any |= (in->opnd[i].flags & ISA_READ) && tainted(t, &in->opnd[i]);
+    return any;
 }
 
 static bool
 decides(const IsaInst *in, const Taint *t)
 {
-    return starts(in, "s_cbranch_scc")    ? t->scc
-           : starts(in, "s_cbranch_vcc")  ? t->s[1] >> (106 - 64) & 3
-           : starts(in, "s_cbranch_exec") ? t->s[1] >> (126 - 64) & 3
+    return starts(in, "s_cbranch_scc")    ? has(t, T_SCC)
+           : starts(in, "s_cbranch_vcc")  ? has(t, T_VCC) || has(t, T_VCC + 1)
+           : starts(in, "s_cbranch_exec") ? has(t, T_EXEC) || has(t, T_EXEC + 1)
                                           : false;
 }
 
@@ -149,31 +138,25 @@ static bool
 pass(const SimCode *c, const Loop *l, uint64_t me, Taint *t, const Taint *address, bool *moves)
 {
     bool found = false;
-    for (uint64_t at = l->lo; at < l->hi;) {
-        IsaInst in;
-        if (!decode(c, at, &in))
-            break;
-        bool from = at == me;
+    IsaInst in;
+    for (uint64_t at = l->lo; at < l->hi && sim_code_at(c, at, &in); at += in.size) {
+        bool from = at == me || follows(&in, t);
         found |= decides(&in, t);
-        for (uint32_t i = 0; i < in.nopnds; i++)
-            from |= (in.opnd[i].flags & ISA_READ) && tainted(t, &in.opnd[i]);
         for (uint32_t i = 0; i < in.nopnds; i++) {
             if (!(in.opnd[i].flags & ISA_WRITE))
                 continue;
             *moves |= tainted(address, &in.opnd[i]);
             if (from)
-                taint(t, &in.opnd[i]);
+                taint(t, &in.opnd[i], true);
         }
-        at += in.size;
     }
     return found;
 }
 
+/* Does the load or atomic at a byte of the code wait? */
 static bool
-waits(const SimCode *c, const SimRec *r)
+waits_at(const SimCode *c, uint64_t me, const IsaInst *in)
 {
-    uint64_t me = (uint64_t)r->at * 4;
-    const IsaInst *in = &r->ext->in;
     uint32_t regs = in->ndst ? in->opnd[0].nregs : 0;
     bool atomic = isa_op_info(in->op)->classes & ISA_C_ATOMIC, spills = false, moves = false;
     Loop l;
@@ -182,71 +165,97 @@ waits(const SimCode *c, const SimRec *r)
     uint32_t n = 0;
     for (uint64_t at = l.lo; at < l.hi;) {
         IsaInst x;
-        if (n++ > LOOP || !decode(c, at, &x) || (at != me && has_effect(&x, &spills)))
+        if (n++ > LOOP || !sim_code_at(c, at, &x) || (at != me && has_effect(&x, &spills)))
             return false;
         at += x.size;
     }
     if (spills)
         return true;
-    Taint t = {{0}, {0}, false}, address = t;
+    Taint t = {{0}}, address = t;
     for (uint32_t i = in->ndst; i < in->nopnds; i++)
         if ((in->opnd[i].flags & (ISA_READ | ISA_IMPLICIT)) == ISA_READ)
-            taint(&address, &in->opnd[i]);
+            taint(&address, &in->opnd[i], true);
     bool decided = pass(c, &l, me, &t, &address, &moves);
     decided |= pass(c, &l, me, &t, &address, &moves);
     return decided || (!moves && !atomic);
 }
 
-/* Does its value decide a branch before the next barrier? Straight on; a value that is spilled may. */
+/* Does the value of the atomic at a byte of the code decide a branch before the next barrier? Straight on; a
+ * value that is spilled may. */
 static bool
-steers(const SimCode *c, const SimRec *r)
+steers_at(const SimCode *c, uint64_t me)
 {
-    Taint t = {{0}, {0}, false};
-    uint64_t me = (uint64_t)r->at * 4, at = me;
-    for (uint32_t k = 0; k < AHEAD; k++) {
-        IsaInst in;
-        if (!decode(c, at, &in))
-            return false;
+    Taint t = {{0}};
+    uint64_t at = me;
+    IsaInst in;
+    for (uint32_t k = 0; k < AHEAD && sim_code_at(c, at, &in); k++, at += in.size) {
         uint32_t cl = isa_op_info(in.op)->classes;
-        bool from = at == me;
-        if (!from && ((cl & (ISA_C_BARRIER | ISA_C_END)) || starts(&in, "s_setpc")))
+        bool from = at == me || follows(&in, &t);
+        if (at != me && ((cl & (ISA_C_BARRIER | ISA_C_END)) || starts(&in, "s_setpc")))
             return false;
         if (decides(&in, &t))
             return true;
-        for (uint32_t i = 0; i < in.nopnds; i++)
-            from |= (in.opnd[i].flags & ISA_READ) && tainted(&t, &in.opnd[i]);
         if (from && at != me && (cl & ISA_C_STORE) && (cl & ISA_C_VMEM) && is_private(&in))
             return true;
         for (uint32_t i = 0; i < in.nopnds; i++)
             if (in.opnd[i].flags & ISA_WRITE)
-                (from ? taint : untaint)(&t, &in.opnd[i]);
+                taint(&t, &in.opnd[i], from);
+    }
+    return false;
+}
+
+static bool
+waits(const SimCode *c, const SimRec *r)
+{
+    return waits_at(c, (uint64_t)r->at * 4, &r->ext->in);
+}
+
+static bool
+steers(const SimCode *c, const SimRec *r)
+{
+    return steers_at(c, (uint64_t)r->at * 4);
+}
+
+/* Any access of LDS that does. Where there is more code than is looked at, it may. */
+static bool
+lds_taken(const SimCode *c, const SimRec *r)
+{
+    uint64_t at = 0;
+    uint32_t n = 0;
+    (void)r;
+    for (IsaInst in; at < c->size; n++) {
+        if (n == MOST)
+            return true;
+        if (!sim_code_at(c, at, &in)) { /* padding, data */
+            at += 4;
+            continue;
+        }
+        uint32_t cl = isa_op_info(in.op)->classes;
+        if (((cl & ISA_C_DS) || in.enc == ISA_FLAT) && in.ndst &&
+            (waits_at(c, at, &in) || ((cl & ISA_C_ATOMIC) && steers_at(c, at))))
+            return true;
         at += in.size;
     }
     return false;
 }
 
 bool
-sim_chk_steers(SimWave *w, const SimRec *r)
+sim_chk_steers(const SimWave *w, const SimRec *r)
 {
-    uint8_t m = __atomic_load_n(&r->ext->steers, __ATOMIC_RELAXED);
-    if (m == MAYBE_ASK) {
-        m = steers(w->code, r) ? MAYBE_YES : MAYBE_NO;
-        __atomic_store_n(&r->ext->steers, m, __ATOMIC_RELAXED);
-    }
-    return m == MAYBE_YES;
+    return sim_chk_ask(&r->ext->steers, steers, w->code, r);
 }
 
-/* Threads that ask at once find the same. */
+bool
+sim_chk_lds_taken(const SimWave *w, const SimRec *r)
+{
+    return sim_chk_ask(&w->code->lds_taken, lds_taken, w->code, r);
+}
+
 bool
 sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr)
 {
     SimChk *c = w->chk;
-    uint8_t m = __atomic_load_n(&r->ext->polls, __ATOMIC_RELAXED);
-    if (m == MAYBE_ASK) {
-        m = waits(w->code, r) ? MAYBE_YES : MAYBE_NO;
-        __atomic_store_n(&r->ext->polls, m, __ATOMIC_RELAXED);
-    }
-    if (m != MAYBE_YES)
+    if (!sim_chk_ask(&r->ext->polls, waits, w->code, r))
         return false;
     struct SimPoll *p = &c->poll[r->at % TL_COUNT(c->poll)];
     bool elsewhere = p->at == r->at && p->effects == c->effects && p->addr != addr;

@@ -91,6 +91,7 @@ sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uin
     c->wave64 = wave64;
     c->cover = sim_cover_open();
     c->base = base;
+    c->lds_taken = MAYBE_ASK;
     c->size = size & ~UINT64_C(3);
     c->nrec = (uint32_t)(c->size / 4) + 1; /* one more: running off the end */
     c->host = sim_host_ops();
@@ -353,21 +354,26 @@ sim_code_decode(SimCode *c, uint32_t cls, SimRec *r)
     code_unlock(c);
 }
 
+bool
+sim_code_at(const SimCode *c, uint64_t at, IsaInst *in)
+{
+    const char *why;
+    return at < c->size &&
+           isa_decode(c->arch, c->wave64, sim_dm_host(c->base + at), c->size - at, in, &why) && in->size;
+}
+
 /* Marks the dwords to which direct branches lead. */
 static void
 find_joins(SimCode *c)
 {
     c->joins = TL_NEW_N(&c->arena, uint8_t, c->nrec / 8 + 1);
+    IsaInst in;
+    int64_t to;
     for (uint64_t off = 0; c->joins && off < c->size;) {
-        IsaInst in;
-        const char *why;
-        bool known = isa_decode(c->arch, c->wave64, sim_dm_host(c->base + off), c->size - off, &in, &why);
+        bool known = sim_code_at(c, off, &in);
+        if (known && isa_branch_to(&in, (int64_t)off, &to) && (uint64_t)to / 4 < c->nrec)
+            c->joins[to / 32] |= (uint8_t)(1u << to / 4 % 8);
         off += known ? in.size : 4;
-        if (!known || in.enc != ISA_SOPP || !(isa_op_info(in.op)->classes & ISA_C_BRANCH))
-            continue;
-        uint64_t to = (off + (uint64_t)(4 * (int64_t)(int16_t)in.opnd[0].bits)) / 4;
-        if (to < c->nrec)
-            c->joins[to / 8] |= (uint8_t)(1u << to % 8);
     }
 }
 

@@ -118,7 +118,7 @@ typedef enum HazClass { /* producer and consumer classes of the wait-state table
 typedef enum SimMaybe {
     MAYBE_NO,
     MAYBE_YES,
-    MAYBE_ASK /* of a load: sim_chk_maybe looks at what follows */
+    MAYBE_ASK /* not looked at yet: sim_chk_ask */
 } SimMaybe;
 
 /* A VALU instruction that nothing but the flags of its registers can keep from running unchecked (gfx9). */
@@ -319,11 +319,14 @@ struct SimCode {
     int cover; /* file of TILELANG_SIM_COVERAGE, -1 = none */
     const SimHostOps *host;
     TlMap const_map;
-    uint8_t *joins; /* a bit a dword: a direct branch leads there; made on demand */
+    uint8_t *joins;    /* a bit a dword: a direct branch leads there; made on demand */
+    uint8_t lds_taken; /* SimMaybe: something takes over what atomics released in LDS: check_poll.c */
 };
 /* Makes the record at r (of table `cls`); never fails: an unknown instruction gets a body that faults. */
 void sim_code_decode(SimCode *c, uint32_t cls, SimRec *r);
 SimRec *sim_code_table(SimCode *c, uint32_t cls); /* NULL: out of memory */
+/* The instruction at a byte of the code; false: there is none, or it is not known. */
+bool sim_code_at(const SimCode *c, uint64_t at, IsaInst *in);
 /* Do ways come together between two dwords (behind the first, up to the second)? False too when memory ran
  * out. */
 bool sim_code_joined(SimCode *c, uint32_t from, uint32_t to);

@@ -88,7 +88,7 @@ word(const char *words, const char *s)
         size_t n = sim_env_token(&words);
         if (!n)
             return -1;
-        if (strlen(s) == n && !memcmp(words, s, n))
+        if (is(s, words, n))
             return i;
         words += n;
     }

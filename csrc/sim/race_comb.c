@@ -119,7 +119,7 @@ no_entry(const SimRace *r, Region *g, uint32_t lo, uint32_t hi)
     if (g->points && sim_points_get_(r, g, lo, hi - lo))
         return false;
     for (uint32_t end; lo < hi; lo = end) {
-        uint32_t block = lo / (BLOCK_BYTES), dword = lo / 4 % BLOCK_DWORDS;
+        uint32_t block = lo / BLOCK_BYTES, dword = lo / 4 % BLOCK_DWORDS;
         end = TL_MIN((lo | 3) + 1, hi);
         uint32_t bytes = bytes_of(lo, end);
         const List *l = list_of(g, block << 4);
@@ -377,7 +377,7 @@ put_tooth(SimRace *r, Region *g, uint32_t lo, uint32_t hi, uint32_t pair)
     for (uint32_t end; lo < hi && ok; lo = end) {
         end = TL_MIN((lo | 3) + 1, hi);
         uint32_t bytes = bytes_of(lo, end);
-        ok = put_entry(r, g, lo / (BLOCK_BYTES) << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
+        ok = put_entry(r, g, lo / BLOCK_BYTES << 4 | bytes, lo / 4 % BLOCK_DWORDS, pair);
     }
     return ok;
 }

@@ -140,12 +140,19 @@ part_of(const Points *p, uint32_t code)
     return code >> (CODE_BITS - p->parts);
 }
 
+/* Which of the high bits go with a cell. */
+static inline uint32_t
+high_of(const Points *p, uint32_t cell)
+{
+    return cell >> low_bits(p) & ((1u << HIGH_BITS) - 1);
+}
+
 static Point
 point_of(const Points *p, uint32_t part, uint32_t *cell)
 {
-    uint32_t low = low_bits(p), high = *cell >> low & ((1u << HIGH_BITS) - 1);
+    uint32_t low = low_bits(p);
     return (Point){cell, part << (CODE_BITS - p->parts) | *cell >> code_shift(p),
-                   p->high[high] << low | (*cell & ((1u << low) - 1))};
+                   p->high[high_of(p, *cell)] << low | (*cell & ((1u << low) - 1))};
 }
 
 /* The cell of an element with this pair, whose high bits count it; 0: there is no room for them. */
@@ -163,12 +170,6 @@ cell_for(Points *p, uint32_t code, uint32_t pair)
     }
     p->used[i]++;
     return code << code_shift(p) | i << low | (pair & ((1u << low) - 1));
-}
-
-static void
-uncount(Points *p, uint32_t cell)
-{
-    p->used[cell >> low_bits(p) & ((1u << HIGH_BITS) - 1)]--;
 }
 
 typedef uint32_t Four __attribute__((vector_size(16)));
@@ -213,7 +214,7 @@ put(SimRace *r, Points *p, uint32_t code, uint32_t pair)
     if (!*head || chunk_at(r, *head)->word[POINT_WORDS - 1]) {
         uint32_t id = chunk_new(r);
         if (!id) {
-            uncount(p, cell);
+            p->used[high_of(p, cell)]--;
             return false;
         }
         chunk_at(r, id)->word[NEXT] = *head;
@@ -231,12 +232,12 @@ static bool
 set(Points *p, const Point *at, uint32_t pair)
 {
     uint32_t old = *at->cell, cell;
-    uncount(p, old);
+    p->used[high_of(p, old)]--;
     if ((cell = cell_for(p, at->code, pair))) {
         *at->cell = cell;
         return true;
     }
-    p->used[old >> low_bits(p) & ((1u << HIGH_BITS) - 1)]++;
+    p->used[high_of(p, old)]++;
     return false;
 }
 
@@ -248,7 +249,7 @@ drop(SimRace *r, Points *p, const Point *at)
     PointChunk *c = chunk_at(r, *head);
     while (!c->word[i])
         i--;
-    uncount(p, *at->cell);
+    p->used[high_of(p, *at->cell)]--;
     *at->cell = c->word[i];
     c->word[i] = 0;
     p->n--;

@@ -178,9 +178,8 @@ dword_of(uint64_t addr)
 }
 
 static Entry *
-sync_find(Syncs s, uint64_t addr)
+sync_find(Region *g, uint64_t addr)
 {
-    Region *g = sync_region(s, addr, false);
     uint32_t at = at_of(addr);
     List *l = g ? list_of(g, at) : NULL;
     for (uint32_t i = l ? sim_list_at_(l, at) : 0; l && i < l->n && l->e[i].at == at; i++)
@@ -189,13 +188,20 @@ sync_find(Syncs s, uint64_t addr)
     return NULL;
 }
 
+/* ... as a point, or in a comb */
+static uint32_t
+sync_elsewhere(const SimRace *r, const Region *g, uint64_t addr)
+{
+    uint32_t point = g ? sim_points_get_(r, g, addr, 1) : 0;
+    return point ? point : g ? sim_combs_get_(g, addr) : 0;
+}
+
 static uint32_t
 sync_at(const SimRace *r, Syncs s, uint64_t addr)
 {
-    const Entry *e = sync_find(s, addr);
-    const Region *g = e ? NULL : sync_region(s, addr, false);
-    uint32_t point = g ? sim_points_get_(r, g, addr, 1) : 0;
-    return e ? e->pair : point ? point : g ? sim_combs_get_(g, addr) : 0;
+    Region *g = sync_region(s, addr, false);
+    const Entry *e = sync_find(g, addr);
+    return e ? e->pair : sync_elsewhere(r, g, addr);
 }
 
 /* Only simple ones are in points. */
@@ -378,8 +384,9 @@ static bool
 hand_on(Handed *h, uint64_t addr)
 {
     SimRace *r = h->r;
-    const Entry *e = sync_find(h->to, addr);
-    uint32_t old = e ? e->pair : sync_at(r, h->to, addr);
+    Region *g = sync_region(h->to, addr, false);
+    const Entry *e = sync_find(g, addr);
+    uint32_t old = e ? e->pair : sync_elsewhere(r, g, addr);
     if (e && !(old & SIMPLE) && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
         return sim_known_merge_(&r->object[old].known, &h->more);
     uint32_t id = joined(h, old);
