@@ -56,8 +56,8 @@ def body_of(arch: str, wave: int, scratch: bool, pre: str = "") -> str:
     t += f"s_load_{x16} s[16:31], s[8:9], {AT_S}\ns_load_{x16} s[32:47], s[8:9], {AT_S + 64}\n"
     t += f"s_load_{x4} s[48:51], s[8:9], {AT_S + 128}\n{wait}"
     half = 2560 // row
-    for k in range(2 * half):
-        base, at = ("s[10:11]", k * row) if k < half else ("s[12:13]", (k - half) * row)
+    places = [(base, k * row) for base in ("s[10:11]", "s[12:13]") for k in range(half)]
+    for k, (base, at) in enumerate(places):
         t += f"global_{load} v61, v60, {base} offset:{at}\n{wait}ds_{put} v60, v61 offset:{k * row}\n{wait}"
     for k in range(SCRATCH // 4 if scratch else 0):
         t += f"global_{load} v61, v60, s[14:15] offset:{k * 256}\n{wait}"
@@ -69,8 +69,7 @@ def body_of(arch: str, wave: int, scratch: bool, pre: str = "") -> str:
     t += "".join(f"v_writelane_b32 v61, s{FIRST_S + k}, {k}\n" for k in range(NS))
     t += f"s_add_u32 s4, s8, {AT_S}\ns_addc_u32 s5, s9, 0\ns_nop 4\nglobal_{store} v60, v61, s[4:5]\n"
     get = "read_b32" if arch in mm.GFX9 else "load_b32"
-    for k in range(2 * half):
-        base, at = ("s[10:11]", k * row) if k < half else ("s[12:13]", (k - half) * row)
+    for k, (base, at) in enumerate(places):
         t += f"ds_{get} v61, v60 offset:{k * row}\n{wait}global_{store} v60, v61, {base} offset:{at}\n{wait}"
     for k in range(SCRATCH // 4 if scratch else 0):
         t += f"scratch_{load} v61, v62, off offset:{4 * k}\n{wait}"

@@ -4,15 +4,13 @@ and consumer the verifier wants as many states as LLVM, and the pair with so man
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import pytest
 from isa_ref import encode
+from llvm_mir import LLC, assembly, functions, llc, module, nops, regs
 from simlib import assemble, link
 
 sim = pytest.importorskip("tilelang.sim")
-LLC = shutil.which("llc-22")
 pytestmark = pytest.mark.skipif(LLC is None, reason="llc-22 is not installed")
 
 X = "implicit $exec"
@@ -73,10 +71,6 @@ PAIRS = {
 }
 
 
-def tuple_of(first: int, n: int) -> str:
-    return "$" + "_".join(f"vgpr{first + i}" for i in range(n))
-
-
 # matrix instructions: (opcode, registers of C and D, of A and B); what comes behind them
 MATRIX = {
     "f16-4x4": ("V_MFMA_F32_4X4X4F16", 4, 2),
@@ -100,45 +94,28 @@ BEHIND = {
     "ds-store": f"DS_WRITE_B32_gfx9 $vgpr250, {{}}, 0, 0, {X}",
 }
 for kind, (op, cd, ab) in MATRIX.items():
-    args = f"{tuple_of(0, ab)}, {tuple_of(8, ab)}, {tuple_of(128, cd)}, 0, 0, 0, implicit $mode, {X}"
-    first = f"{tuple_of(64, cd)} = {op}_vgprcd_e64 {args}"
+    args = f"{regs(0, ab)}, {regs(8, ab)}, {regs(128, cd)}, 0, 0, 0, implicit $mode, {X}"
+    first = f"{regs(64, cd)} = {op}_vgprcd_e64 {args}"
     for how, second in BEHIND.items():
         PAIRS[f"{kind}-D-{how}"] = first, second.format("$vgpr65")
         PAIRS[f"{kind}-C-{how}"] = first, second.format("$vgpr129")
         PAIRS[f"{kind}-A-{how}"] = first, second.format("$vgpr0")
-MFMA_OVER = f"{tuple_of(4, 4)} = V_MFMA_F32_4X4X4F16_vgprcd_e64 {tuple_of(64, 2)}, {tuple_of(66, 2)}, {tuple_of(68, 4)}"
+MFMA_OVER = f"{regs(4, 4)} = V_MFMA_F32_4X4X4F16_vgprcd_e64 {regs(64, 2)}, {regs(66, 2)}, {regs(68, 4)}"
 PAIRS["store4-matrix"] = PAIRS["store4-overwrite"][0], f"{MFMA_OVER}, 0, 0, 0, implicit $mode, {X}"
 PAIRS["dot-store"] = PAIRS["dot-overwrite"][0], f"GLOBAL_STORE_DWORD $vgpr0_vgpr1, $vgpr4, 0, 0, {X}"
 PAIRS["dot-ds-store"] = PAIRS["dot-overwrite"][0], f"DS_WRITE_B32_gfx9 $vgpr0, $vgpr4, 0, 0, {X}"
 PAIRS["dot-load"] = PAIRS["dot-overwrite"][0], f"$vgpr4 = DS_READ_B32_gfx9 $vgpr0, 0, 0, {X}"
 
 
-def llc(arch: str, mir: str, *args: str) -> str:
-    cmd = [LLC, "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x=mir", *args, "-o", "-"]
-    return subprocess.run(cmd, input=mir, capture_output=True, text=True, check=True).stdout
-
-
 def pairs(arch: str) -> dict[str, tuple[int, list[str]]]:
     """name -> states that LLVM inserts, the two instructions as text."""
-    names = list(PAIRS)
-    mir = "--- |\n" + "".join(f"  define amdgpu_kernel void @f{i}() {{ ret void }}\n" for i in range(len(names)))
-    mir += "...\n" + "".join(
-        f"---\nname: f{i}\nbody: |\n  bb.0:\n    {PAIRS[n][0]}\n    {PAIRS[n][1]}\n    S_ENDPGM 0\n...\n"
-        for i, n in enumerate(names)
-    )
-    fixed = re.split(r"^name: +", llc(arch, mir, "-run-pass=post-RA-hazard-rec"), flags=re.M)[1:]
+    mir = module(PAIRS.values())
+    fixed = functions(llc(arch, mir, "-run-pass=post-RA-hazard-rec"))
     text = llc(arch, mir, "-start-after=post-RA-hazard-rec")
-    out = {}
-    for i, n in enumerate(names):
-        states = sum(int(k) + 1 for k in re.findall(r"S_NOP (\d+)", fixed[i]))
-        body = text.split(f"\nf{i}:", 1)[1].split("s_endpgm", 1)[0].split("\n")
-        lines = [t.split(";")[0].strip() for t in body]
-        out[n] = states, [t for t in lines if t and not t.startswith(".")]
-    return out
-
-
-def nops(states: int) -> list[str]:
-    return [f"s_nop {min(16, states - i) - 1}" for i in range(0, states, 16)]
+    return {
+        n: (sum(int(k) + 1 for k in re.findall(r"S_NOP (\d+)", fixed[i])), assembly(text, i))
+        for i, n in enumerate(PAIRS)
+    }
 
 
 def reported(arch: str, code: list[bytes]) -> bool:

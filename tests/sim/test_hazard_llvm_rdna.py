@@ -4,22 +4,16 @@ where LLVM puts a wait or an instruction the verifier reports the sequence, wher
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import pytest
+from llvm_mir import LLC, assembly, functions, llc, module
 from simlib import assemble, link
 
 sim = pytest.importorskip("tilelang.sim")
-LLC = shutil.which("llc-22")
 pytestmark = pytest.mark.skipif(LLC is None, reason="llc-22 is not installed")
 
 X = "implicit $exec"
 M = f"implicit $mode, {X}"
-
-
-def regs(first: int, n: int) -> str:
-    return "$" + "_".join(f"vgpr{first + i}" for i in range(n))
 
 
 RCP = f"$vgpr4 = V_RCP_F32_e32 $vgpr5, {M}"
@@ -101,36 +95,17 @@ def of_wave(text: str, wave: int) -> str:
     return re.sub(r"S_MOV_B (?=0)", f"S_MOV_B{wave} ", text)
 
 
-def llc(arch: str, wave: int, mir: str, *args: str) -> str:
-    cmd = [
-        LLC,
-        "-mtriple=amdgcn-amd-amdhsa",
-        f"-mcpu={arch}",
-        f"-mattr=+wavefrontsize{wave}",
-        "-x=mir",
-        *args,
-        "-o",
-        "-",
-    ]
-    return subprocess.run(cmd, input=mir, capture_output=True, text=True, check=True).stdout
-
-
 def sequences(arch: str, wave: int) -> dict[str, tuple[bool, list[str]]]:
     """name -> whether LLVM puts something in, the instructions as text."""
-    mir = "--- |\n" + "".join(f"  define amdgpu_kernel void @f{i}() {{ ret void }}\n" for i in range(len(SEQUENCES)))
-    mir += "...\n"
-    for i, lines in enumerate(SEQUENCES.values()):
-        body = "".join(f"    {of_wave(line, wave)}\n" for line in lines)
-        mir += f"---\nname: f{i}\nbody: |\n  bb.0:\n{body}    S_ENDPGM 0\n...\n"
-    fixed = llc(arch, wave, mir, "-run-pass=post-RA-hazard-rec")
-    fixed = re.split(r"^name: +", llc(arch, wave, fixed, "-run-pass=amdgpu-wait-sgpr-hazards"), flags=re.M)[1:]
-    text = llc(arch, wave, mir, "-start-after=branch-relaxation")
+    size = f"-mattr=+wavefrontsize{wave}"
+    mir = module([of_wave(line, wave) for line in lines] for lines in SEQUENCES.values())
+    fixed = llc(arch, mir, size, "-run-pass=post-RA-hazard-rec")
+    fixed = functions(llc(arch, fixed, size, "-run-pass=amdgpu-wait-sgpr-hazards"))
+    text = llc(arch, mir, size, "-start-after=branch-relaxation")
     out = {}
     for i, (name, lines) in enumerate(SEQUENCES.items()):
         n = len(fixed[i].split("bb.0:")[1].split("S_ENDPGM")[0].strip().split("\n"))
-        body = text.split(f"\nf{i}:", 1)[1].split("s_endpgm", 1)[0].split("\n")
-        asm = [t.split(";")[0].strip() for t in body]
-        out[name] = n > len(lines), [t for t in asm if t and not t.startswith(".")]
+        out[name] = n > len(lines), assembly(text, i)
         assert len(out[name][1]) == len(lines), out[name]
     return out
 

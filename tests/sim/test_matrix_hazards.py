@@ -9,6 +9,7 @@ from tilelang.errors import SimulatorFault
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode  # noqa: E402
+from llvm_mir import nops  # noqa: E402
 
 F32_16 = "v_mfma_f32_16x16x4_f32 v[64:67], v0, v8, v[128:131]"
 F64_4 = "v_mfma_f64_4x4x4_4b_f64 v[64:65], v[0:1], v[8:9], v[128:129]"
@@ -55,9 +56,9 @@ ROWS = [
 
 def reported(arch: str, first: str, second: str, states: int) -> bool:
     state = {"v": {str(i): "0" * 512 for i in range(256)}, "exec": "f" * 16}
-    nops = [f"s_nop {min(16, states - i) - 1}" for i in range(0, states, 16)]
-    code = [c for c in encode(arch, [first, *nops, second]) if c]
-    assert len(code) == len(nops) + 2, f"{arch} lacks {first} or {second}"
+    texts = [first, *nops(states), second]
+    code = [c for c in encode(arch, texts) if c]
+    assert len(code) == len(texts), f"{arch} lacks {first} or {second}"
     try:
         sim.execute(arch, b"".join(code), state, checks="hazard")
     except SimulatorFault as fault:
