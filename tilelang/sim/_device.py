@@ -637,11 +637,12 @@ class Kernel(_Bound):
                     raise ValueError(f"the {len(data)} bytes at offset {off} overlap {what} at offset {lo}")
             taken.append((off, off + len(data), "the value"))
             out[off : off + len(data)] = data
-        given = {i for lo, hi, _ in taken for i in range(lo, hi)}
-        left = [a for a in explicit if not given.issuperset(range(a.offset, a.offset + a.size))]
-        if isinstance(args, Mapping) and left:
+        if isinstance(args, Mapping):
+            given = {i for lo, hi, _ in taken for i in range(lo, hi)}
+            left = [a for a in explicit if not given.issuperset(range(a.offset, a.offset + a.size))]
             names = ", ".join(f"{a.name}{' ' * bool(a.name)}at offset {a.offset} ({a.size} bytes)" for a in left)
-            raise TypeError(f"kernel {self.name}: the values given leave out arguments, or parts of them: {names}")
+            if left:
+                raise TypeError(f"kernel {self.name}: the values given leave out arguments, or parts of them: {names}")
         return bytes(out)
 
     def _pack_blind(self, args: Sequence[Any], temps: list[Any]) -> bytes:
