@@ -122,6 +122,13 @@ sim_device_free(SimDevice *d)
 SimImage *
 sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size)
 {
+    return sim_device_load_shared(d, data, size, NULL, why, why_size);
+}
+
+SimImage *
+sim_device_load_shared(SimDevice *d, const void *data, uint64_t size, const SimManaged *known, char *why,
+                       size_t why_size)
+{
     pthread_mutex_lock(&d->launch_lock);
     SimImage *im = sim_image_load(d->mem, data, size, why, why_size);
     if (im && im->archs >> d->chip->arch & 1)
@@ -129,6 +136,10 @@ sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t
     if (im && im->arch != d->chip->arch) {
         snprintf(why, why_size, "the code object is for %s, the device is %s", isa_arch_name(im->arch),
                  d->chip->gfx);
+        sim_image_free(im);
+        im = NULL;
+    }
+    if (im && !sim_managed_bind(im, known, why, why_size)) {
         sim_image_free(im);
         im = NULL;
     }

@@ -84,6 +84,9 @@ SimDevice *sim_device_new(const SimDeviceOptions *o, char *why, size_t why_size)
 void sim_device_free(SimDevice *d); /* no launch may be running */
 
 SimImage *sim_device_load(SimDevice *d, const void *data, uint64_t size, char *why, size_t why_size);
+/* The same; the managed variables that `known` names are where it says. */
+SimImage *sim_device_load_shared(SimDevice *d, const void *data, uint64_t size, const SimManaged *known,
+                                 char *why, size_t why_size);
 void sim_device_unload(SimDevice *d, SimImage *im);
 
 /* Around fork(): waits until nothing runs on the device and keeps it so; gives it back on both sides. */

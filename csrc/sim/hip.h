@@ -157,6 +157,11 @@ sim_hip_stream_ok(const void *s)
 /* A copy (to be freed) of the code object for this device that an image holds, and its length. */
 hipError_t sim_hip_image(const void *image, const HipDevice *d, uint8_t **data, uint64_t *size);
 
+/* ---- hip_module.c ---- */
+
+/* hipModuleLoadData; managed variables of these names exist already. */
+hipError_t sim_hip_load(void **module, const void *image, const SimManaged *known);
+
 /* ---- hip_more.c ---- */
 
 /* A second name or a refused function; NULL: there is no such export. */
@@ -172,11 +177,18 @@ hipError_t sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool c
 /* The explicit arguments as one (malloc'ed) buffer, from either form. */
 hipError_t sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size);
 
+/* ---- hip_range.c ---- */
+
+void sim_hip_forget_hints(uint64_t base, uint64_t size); /* the memory is gone */
+void sim_hip_range_fork(bool before);
+
 /* ---- hip_memory.c, hip_stream.c: the work itself, whatever the stream ---- */
 
 hipError_t sim_hip_copy(void *dst, const void *src, size_t n, int kind);
 /* Does [p, p + n) stay in the allocation in which it starts? *d is its device, NULL: host memory. */
 bool sim_hip_range_ok(const void *p, size_t n, HipDevice **d);
+/* Is something there, all over? Memory of the device that was freed is not. */
+bool sim_hip_mapped(const void *p, size_t n);
 hipError_t sim_hip_fill(void *dst, uint32_t value, uint32_t size,
                         size_t count); /* elements of 1, 2, 4 bytes */
 hipError_t sim_hip_record(void *event);

@@ -19,11 +19,19 @@ typedef struct FatSymbol {
     struct FatSymbol *next;
 } FatSymbol;
 
+typedef struct FatManaged { /* a variable that host and devices share */
+    SimManaged v;
+    const void *host; /* the pointer to it */
+    HipDevice *owner;
+    char name[];
+} FatManaged;
+
 typedef struct FatBinary {
     const void *data;
     void *module[SIM_MAX_DEVICES]; /* made on demand */
     bool told[SIM_MAX_DEVICES];    /* that there is no code for the device */
     FatSymbol *symbols;
+    const SimManaged *managed; /* each the head of a FatManaged */
     struct FatBinary *next;
 } FatBinary;
 
@@ -104,6 +112,62 @@ __hipRegisterVar(void **handle, void *var, char *host_name, char *name, int ext,
     add_symbol(handle, var, name, true);
 }
 
+/* The program's own code reaches the variable through *pointer from now on; devices do from when the bundle
+ * is loaded there. Without a device the host has its initial value alone. */
+void
+__hipRegisterManagedVar(void **handle, void **pointer, void *init, const char *name, size_t size,
+                        unsigned align)
+{
+    FatBinary *f = (FatBinary *)handle;
+    HipDevice *d = sim_hip_device(sim_hip_current());
+    (void)align; /* the memory begins with a page */
+    if (!pointer || !init || !name)
+        return;
+    *pointer = init;
+    size_t n = strlen(name) + 1;
+    FatManaged *m = f && d && size ? calloc(1, sizeof *m + n) : NULL;
+    if (!m)
+        return;
+    m->v = (SimManaged){.name = memcpy(m->name, name, n), .size = size};
+    m->v.address = sim_managed_new(d->sim->mem, name, size, sim_dm_at(init));
+    m->host = pointer;
+    m->owner = d;
+    if (!m->v.address) {
+        fprintf(stderr, "tilelang simulator: no memory for the managed variable %s\n", name);
+        free(m);
+        return;
+    }
+    *pointer = (void *)m->v.address;
+    pthread_mutex_lock(&fat.lock);
+    m->v.next = f->managed;
+    f->managed = &m->v;
+    pthread_mutex_unlock(&fat.lock);
+}
+
+static void
+free_managed(const SimManaged *v)
+{
+    for (FatManaged *m = (FatManaged *)v, *next; m; m = next) {
+        next = (FatManaged *)m->v.next;
+        sim_device_release(m->owner->sim, m->v.address, SIM_EXT_PINNED);
+        free(m);
+    }
+}
+
+/* The managed variable that a program names: by its pointer, or, as compiled code does, by its address. */
+static const SimManaged *
+find_managed(const void *symbol)
+{
+    const SimManaged *found = NULL;
+    pthread_mutex_lock(&fat.lock);
+    for (const FatBinary *f = fat.list; f && !found; f = f->next)
+        for (const SimManaged *v = f->managed; v && !found; v = v->next)
+            if (((const FatManaged *)v)->host == symbol || v->address == (uint64_t)symbol)
+                found = v;
+    pthread_mutex_unlock(&fat.lock);
+    return found;
+}
+
 void
 __hipUnregisterFatBinary(void **handle)
 {
@@ -121,6 +185,7 @@ __hipUnregisterFatBinary(void **handle)
         for (int i = 0; i < SIM_MAX_DEVICES; i++)
             if (f->module[i])
                 hipModuleUnload(f->module[i]);
+        free_managed(f->managed);
         free(f);
         break;
     }
@@ -142,7 +207,7 @@ find(const void *host, bool variable, void **module, const char **name)
         for (FatSymbol *s = f->symbols; s; s = s->next) {
             if (s->host != host || s->variable != variable)
                 continue;
-            e = f->module[dev] ? hipSuccess : hipModuleLoadData(&f->module[dev], f->data);
+            e = f->module[dev] ? hipSuccess : sim_hip_load(&f->module[dev], f->data, f->managed);
             if (e == hipErrorNoBinaryForGpu && !f->told[dev]) { /* many programs do not ask for the error */
                 f->told[dev] = true;
                 fprintf(stderr, "tilelang simulator: the program has no code for %s (%s)\n",
@@ -291,6 +356,14 @@ variable(const void *symbol, void **p, size_t *n)
 {
     void *module;
     const char *name;
+    const SimManaged *v = find_managed(symbol);
+    if (v) {
+        if (p)
+            *p = (void *)v->address;
+        if (n)
+            *n = v->size;
+        return hipSuccess;
+    }
     hipError_t e = find(symbol, true, &module, &name);
     return e == hipSuccess ? hipModuleGetGlobal(p, n, module, name) : e;
 }

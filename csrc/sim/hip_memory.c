@@ -1,4 +1,4 @@
-/* hip_memory.c - HIP: allocation, copies, fills, what a pointer is. A copy or fill that starts in an
+/* hip_memory.c - HIP: allocation and copies. A copy or fill that starts in an
  * allocation and runs past its end is refused; a host pointer nobody told us about is used as it is. */
 #include <errno.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 #include "sim/hip_graph.h"
 
 enum { H2H, H2D, D2H, D2D, DEFAULT_KIND, D2D_NOCU = 1024 };
-enum { TYPE_UNREGISTERED, TYPE_HOST, TYPE_DEVICE, TYPE_MANAGED };
+enum { TYPE_HOST = 1 };
 
 /* ---- allocation ---- */
 
 static hipError_t
-allocate(void **p, size_t n, SimExtentKind kind)
+allocate(void **p, size_t n, SimExtentKind kind, uint64_t tag)
 {
     HipDevice *d;
     hipError_t e = sim_hip_check(&d);
@@ -28,6 +28,8 @@ allocate(void **p, size_t n, SimExtentKind kind)
     if (kind == SIM_EXT_MALLOC && (n > limit || sim_mem_bytes(d->sim->mem) > limit - n))
         return hipErrorOutOfMemory;
     *p = sim_mem_alloc(d->sim->mem, n, kind, kind == SIM_EXT_PINNED, NULL);
+    if (*p && tag)
+        sim_mem_tag(d->sim->mem, (uint64_t)*p, tag);
     return *p ? hipSuccess : hipErrorOutOfMemory;
 }
 
@@ -41,31 +43,35 @@ release(void *p, SimExtentKind kind)
     hipError_t e = sim_hip_unsafe();
     if (e != hipSuccess)
         return e;
-    for (int i = 0; i < sim_hip_device_count(); i++)
-        if (sim_device_release(sim_hip_device(i)->sim, (uint64_t)p, kind))
-            return hipSuccess;
-    return hipErrorInvalidValue;
+    SimExtent x;
+    HipDevice *d = sim_hip_owner(p, &x);
+    if (!d || !sim_device_release(d->sim, (uint64_t)p, kind))
+        return hipErrorInvalidValue;
+    sim_hip_forget_hints(x.base, x.size);
+    return hipSuccess;
 }
 
 hipError_t
 hipMalloc(void **p, size_t n)
 {
-    RETURN(allocate(p, n, SIM_EXT_MALLOC));
+    RETURN(allocate(p, n, SIM_EXT_MALLOC, 0));
 }
 
 hipError_t
 hipExtMallocWithFlags(void **p, size_t n, unsigned flags)
 {
-    (void)flags;
-    RETURN(allocate(p, n, SIM_EXT_MALLOC));
+    /* fine-grained, signals (a dword or two), uncached, contiguous */
+    if (flags > 4 || (flags == 2 && n != 8))
+        RETURN(hipErrorInvalidValue);
+    RETURN(allocate(p, n, SIM_EXT_MALLOC, flags));
 }
 
 hipError_t
 hipMallocManaged(void **p, size_t n, unsigned flags)
 {
-    if (flags != 1 && flags != 2)
+    if ((flags != 1 && flags != 2) || !n)
         RETURN(hipErrorInvalidValue);
-    RETURN(allocate(p, n, SIM_EXT_PINNED));
+    RETURN(allocate(p, n, SIM_EXT_PINNED, SIM_TAG_MANAGED));
 }
 
 hipError_t
@@ -79,7 +85,7 @@ hipMallocAsync(void **p, size_t n, void *stream)
         RETURN(hipErrorInvalidValue);
     hipError_t e = sim_hip_enter(stream, &capturing);
     if (e != hipSuccess || !capturing)
-        RETURN(e == hipSuccess ? allocate(p, n, SIM_EXT_MALLOC) : e);
+        RETURN(e == hipSuccess ? allocate(p, n, SIM_EXT_MALLOC, 0) : e);
     if ((e = sim_graph_alloc_node(n, &node)) == hipSuccess) {
         void *memory = node.mem->p;
         e = sim_hip_capture(capturing, &node);
@@ -96,7 +102,7 @@ hipMallocPitch(void **p, size_t *pitch, size_t width, size_t height)
     *pitch = (width + 255) & ~(size_t)255;
     if (*pitch && height > SIZE_MAX / *pitch)
         RETURN(hipErrorOutOfMemory);
-    RETURN(allocate(p, *pitch * height, SIM_EXT_MALLOC));
+    RETURN(allocate(p, *pitch * height, SIM_EXT_MALLOC, 0));
 }
 
 hipError_t
@@ -144,8 +150,10 @@ hipFreeAsync(void *p, void *stream)
 hipError_t
 hipHostMalloc(void **p, size_t n, unsigned flags)
 {
-    (void)flags;
-    RETURN(allocate(p, n, SIM_EXT_PINNED));
+    const unsigned both = 0xc0000000u; /* coherent and not */
+    if (flags & ~(both | 0x30000007u) || (flags & both) == both)
+        RETURN(hipErrorInvalidValue);
+    RETURN(allocate(p, n, SIM_EXT_PINNED, flags));
 }
 
 hipError_t
@@ -181,15 +189,18 @@ hipFreeHost(void *p)
 hipError_t
 hipHostRegister(void *p, size_t n, unsigned flags)
 {
-    (void)flags;
     HipDevice *d;
     hipError_t e = sim_hip_check(&d);
-    if (!p || !n)
+    if (!p || !n || flags & ~0x8000000fu)
         RETURN(hipErrorInvalidValue);
     if (e != hipSuccess)
         RETURN(e);
-    RETURN(sim_mem_add(d->sim->mem, p, n, SIM_EXT_PINNED, 0, NULL) ? hipSuccess
-                                                                   : hipErrorHostMemoryAlreadyRegistered);
+    if (!sim_hip_mapped(p, n)) /* a kernel would find nothing there */
+        RETURN(hipErrorInvalidValue);
+    if (!sim_mem_add(d->sim->mem, p, n, SIM_EXT_PINNED, 0, NULL))
+        RETURN(hipErrorHostMemoryAlreadyRegistered);
+    sim_mem_tag(d->sim->mem, (uint64_t)p, SIM_TAG_REGISTERED | flags);
+    RETURN(hipSuccess);
 }
 
 hipError_t
@@ -202,7 +213,8 @@ hipHostUnregister(void *p)
 hipError_t
 hipHostGetDevicePointer(void **dev, void *host, unsigned flags)
 {
-    if (!dev || !host || flags)
+    SimExtent x;
+    if (!dev || !host || flags || !sim_hip_owner(host, &x))
         RETURN(hipErrorInvalidValue);
     *dev = host;
     RETURN(hipSuccess);
@@ -214,7 +226,7 @@ hipHostGetFlags(unsigned *flags, void *host)
     SimExtent x;
     if (!flags || !sim_hip_owner(host, &x) || x.kind != SIM_EXT_PINNED)
         RETURN(hipErrorInvalidValue);
-    *flags = 0;
+    *flags = (unsigned)x.tag;
     RETURN(hipSuccess);
 }
 
@@ -257,8 +269,8 @@ hipMemGetAddressRange(void **base, size_t *n, void *p)
 /* ---- copies ---- */
 
 /* Is something there? Memory of the device that was freed is not, nor are addresses beyond 64 bits. */
-static bool
-mapped(const void *p, size_t n)
+bool
+sim_hip_mapped(const void *p, size_t n)
 {
     uintptr_t first = (uintptr_t)p & ~(uintptr_t)4095;
     size_t bytes = n + ((uintptr_t)p - first);
@@ -273,7 +285,7 @@ sim_hip_range_ok(const void *p, size_t n, HipDevice **d)
     SimExtent x;
     *d = sim_hip_owner(p, &x);
     if (!*d)
-        return mapped(p, n);
+        return sim_hip_mapped(p, n);
     return !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
 }
 
@@ -519,158 +531,4 @@ hipError_t
 hipDrvMemcpy2DUnaligned(const void *params)
 {
     return hipMemcpyParam2D(params);
-}
-
-hipError_t
-hipMemPrefetchAsync(const void *p, size_t n, int device, void *stream)
-{
-    (void)device;
-    if (!p || !n)
-        RETURN(hipErrorInvalidValue);
-    RETURN(sim_hip_stream_ok(stream) ? hipSuccess : hipErrorContextIsDestroyed);
-}
-
-hipError_t
-hipMemAdvise(const void *p, size_t n, int advice, int device)
-{
-    (void)advice;
-    (void)device;
-    RETURN(p && n ? hipSuccess : hipErrorInvalidValue);
-}
-
-hipError_t
-hipMemPrefetchAsync_v2(const void *p, size_t n, SimLocation location, unsigned flags, void *stream)
-{
-    return flags ? sim_hip_result(hipErrorInvalidValue) : hipMemPrefetchAsync(p, n, location.id, stream);
-}
-
-hipError_t
-hipMemAdvise_v2(const void *p, size_t n, int advice, SimLocation location)
-{
-    return hipMemAdvise(p, n, advice, location.id);
-}
-
-hipError_t
-hipStreamAttachMemAsync(void *stream, void *p, size_t n, unsigned flags)
-{
-    (void)n;
-    if (!p || (flags != 1 && flags != 2 && flags != 4))
-        RETURN(hipErrorInvalidValue);
-    RETURN(sim_hip_stream_ok(stream) ? hipSuccess : hipErrorContextIsDestroyed);
-}
-
-/* ---- pointers ---- */
-
-static int
-memory_type(const SimExtent *x)
-{
-    return x->kind == SIM_EXT_PINNED || x->kind == SIM_EXT_ARRAY ? TYPE_HOST : TYPE_DEVICE;
-}
-
-static int
-ordinal(const HipDevice *d)
-{
-    int i = 0;
-    while (sim_hip_device(i) && sim_hip_device(i) != d)
-        i++;
-    return i;
-}
-
-hipError_t
-hipPointerGetAttribute(void *value, int attribute, void *p)
-{
-    SimExtent x = {0};
-    if (!value || !p)
-        RETURN(hipErrorInvalidValue);
-    if (!sim_hip_device_count())
-        RETURN(hipErrorNoDevice);
-    HipDevice *d = sim_hip_owner(p, &x);
-    switch (attribute) {
-    case 3: /* device pointer: any host memory is visible to the simulated device */
-    case 4: /* host pointer */
-        memcpy(value, &p, sizeof p);
-        RETURN(hipSuccess);
-    case 1: { /* context */
-        void *ctx = d ? d : sim_hip_device(sim_hip_current());
-        memcpy(value, &ctx, sizeof ctx);
-        RETURN(hipSuccess);
-    }
-    default:
-        break;
-    }
-    if (!d)
-        RETURN(hipErrorInvalidValue);
-    switch (attribute) {
-    case 2: /* memory type */
-        *(int *)value = memory_type(&x);
-        break;
-    case 6: /* sync memops */
-    case 8: /* managed */
-        *(int *)value = attribute == 6;
-        break;
-    case 7: /* buffer id */
-        memcpy(value, &x.id, 8);
-        break;
-    case 9:
-        *(int *)value = ordinal(d);
-        break;
-    case 11:
-        memcpy(value, &x.base, 8);
-        break;
-    case 12:
-        memcpy(value, &x.size, 8);
-        break;
-    case 13: /* mapped */
-        *(int *)value = 1;
-        break;
-    default:
-        RETURN(hipErrorInvalidValue);
-    }
-    RETURN(hipSuccess);
-}
-
-/* HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS: every copy here is done when it returns. */
-hipError_t
-hipPointerSetAttribute(const void *value, int attribute, void *p)
-{
-    SimExtent x;
-    RETURN(value && attribute == 6 && sim_hip_owner(p, &x) ? hipSuccess : hipErrorInvalidValue);
-}
-
-typedef struct PointerAttributes { /* hipPointerAttribute_t */
-    int type, device;
-    void *device_pointer, *host_pointer;
-    int managed;
-    unsigned flags;
-} PointerAttributes;
-
-hipError_t
-hipPointerGetAttributes(void *attributes, const void *p)
-{
-    SimExtent x;
-    if (!attributes || !p)
-        RETURN(hipErrorInvalidValue);
-    if (!sim_hip_device_count())
-        RETURN(hipErrorNoDevice);
-    HipDevice *d = sim_hip_owner(p, &x);
-    PointerAttributes a = {.type = TYPE_UNREGISTERED, .device = d ? ordinal(d) : -2};
-    if (d) {
-        a.type = memory_type(&x);
-        a.device_pointer = (void *)p;
-        a.host_pointer = a.type == TYPE_HOST ? (void *)p : NULL;
-    }
-    memcpy(attributes, &a, sizeof a);
-    RETURN(hipSuccess);
-}
-
-hipError_t
-hipDrvPointerGetAttributes(unsigned n, int *attributes, void **values, void *p)
-{
-    if (!n || !attributes || !values)
-        RETURN(hipErrorInvalidValue);
-    for (unsigned i = 0; i < n; i++)
-        if (hipPointerGetAttribute(values[i], attributes[i], p) != hipSuccess && values[i])
-            *(int *)values[i] = 0;
-    (void)sim_hip_last(true);
-    RETURN(hipSuccess);
 }

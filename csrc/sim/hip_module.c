@@ -19,7 +19,7 @@ features_suit(const SimImage *im, const HipDevice *d)
 /* ---- modules ---- */
 
 static hipError_t
-load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
+load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, const SimManaged *known, void **module)
 {
     char why[512];
     Ehdr eh;
@@ -31,10 +31,11 @@ load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
         return hipErrorOutOfMemory;
     m->h = (Handle){HANDLE_MODULE, sim_hip_current()};
     tl_arena_init(&m->arena, NULL);
-    m->image = sim_device_load(d->sim, p, size, why, sizeof why);
+    m->image = sim_device_load_shared(d->sim, p, size, known, why, sizeof why);
     hipError_t e = hipSuccess;
     if (!m->image)
-        e = strstr(why, "the device is") || strstr(why, "is not simulated") ||
+        e = strstr(why, "no memory for") ? hipErrorOutOfMemory
+            : strstr(why, "the device is") || strstr(why, "is not simulated") ||
                     strstr(why, "unknown processor")
                 ? hipErrorNoBinaryForGpu
                 : hipErrorInvalidImage;
@@ -54,8 +55,8 @@ load_bytes(HipDevice *d, const uint8_t *p, uint64_t size, void **module)
     return e;
 }
 
-static hipError_t
-load_image(void **module, const void *image)
+hipError_t
+sim_hip_load(void **module, const void *image, const SimManaged *known)
 {
     HipDevice *d;
     hipError_t e = sim_hip_check(&d);
@@ -69,7 +70,7 @@ load_image(void **module, const void *image)
     e = sim_hip_image(image, d, &data, &size);
     if (e != hipSuccess)
         return e;
-    e = load_bytes(d, data, size, module);
+    e = load_bytes(d, data, size, known, module);
     free(data);
     return e;
 }
@@ -77,7 +78,7 @@ load_image(void **module, const void *image)
 hipError_t
 hipModuleLoadData(void **module, const void *image)
 {
-    RETURN(load_image(module, image));
+    RETURN(sim_hip_load(module, image, NULL));
 }
 
 hipError_t
@@ -86,7 +87,7 @@ hipModuleLoadDataEx(void **module, const void *image, unsigned n, int *options, 
     (void)n;
     (void)options;
     (void)values;
-    RETURN(load_image(module, image));
+    RETURN(sim_hip_load(module, image, NULL));
 }
 
 /* The image is what a __CudaFatBinaryWrapper of a program points to, or such a wrapper. */
@@ -104,7 +105,7 @@ hipModuleLoadFatBinary(void **module, const void *image)
         memcpy(&w, image, sizeof w);
         image = w.data;
     }
-    RETURN(load_image(module, image));
+    RETURN(sim_hip_load(module, image, NULL));
 }
 
 static hipError_t
@@ -126,9 +127,9 @@ load_file(void **module, FILE *f)
     if (fread(data, 1, (size_t)n, f) != (size_t)n)
         e = hipErrorFileNotFound;
     else if (n > 32 && (!memcmp(data, "__CLANG_OFFLOAD_BUNDLE__", 24) || !memcmp(data, "CCOB", 4)))
-        e = load_image(module, data);
+        e = sim_hip_load(module, data, NULL);
     else
-        e = load_bytes(d, data, (uint64_t)n, module);
+        e = load_bytes(d, data, (uint64_t)n, NULL, module);
     free(data);
     return e;
 }
@@ -230,13 +231,15 @@ hipModuleGetGlobal(void **p, size_t *n, void *module, const char *name)
         RETURN(hipErrorInvalidValue);
     if (!sim_hip_handle_valid(module, HANDLE_MODULE))
         RETURN(hipErrorInvalidHandle);
-    const SimSymbol *s = sim_image_symbol(((HipModule *)module)->image, name);
+    const SimImage *im = ((HipModule *)module)->image;
+    const SimManaged *v = sim_managed_find(im, name);
+    const SimSymbol *s = sim_image_symbol(im, name);
     if (!s || s->type != STT_OBJECT)
         RETURN(hipErrorNotFound);
     if (p)
-        *p = (void *)s->address;
+        *p = (void *)(v ? v->address : s->address);
     if (n)
-        *n = s->size;
+        *n = v ? v->size : s->size;
     RETURN(hipSuccess);
 }
 

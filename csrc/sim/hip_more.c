@@ -137,14 +137,6 @@ refuse_registration(const char *what, const char *name)
 }
 
 void
-__hipRegisterManagedVar(void *module, void **pointer, void *init, const char *name, size_t size,
-                        unsigned align)
-{
-    (void)module, (void)pointer, (void)init, (void)size, (void)align;
-    refuse_registration("the managed variable", name);
-}
-
-void
 __hipRegisterSurface(void **module, void *var, char *host, char *device, int type, int ext)
 {
     (void)module, (void)var, (void)host, (void)type, (void)ext;

@@ -54,8 +54,10 @@ fork_locks(bool before)
         sim_mem_fork(state.tracked[i]->mem, before);
     if (before) {
         pthread_mutex_lock(&state.lock);
+        sim_hip_range_fork(true);
         return;
     }
+    sim_hip_range_fork(false);
     pthread_mutex_unlock(&state.lock);
     for (uint32_t i = 0; i < state.ntracked; i++)
         sim_device_fork(state.tracked[i], false);

@@ -554,6 +554,7 @@ sim_image_free(SimImage *im)
     for (uint32_t i = 0; i < im->kernels.len; i++)
         if (im->kernels.data[i].kernarg)
             sim_mem_release(im->mem, im->kernels.data[i].kernarg, SIM_EXT_KERNARG);
+    sim_managed_drop(im);
     for (uint32_t i = 0; i < im->extents.len; i++)
         sim_mem_release(im->mem, im->extents.data[i], SIM_EXT_CODE);
     sim_code_free(im->code[0]);

@@ -65,6 +65,13 @@ typedef struct SimSymbol {
     bool exported;
 } SimSymbol;
 
+typedef struct SimManaged { /* a __managed__ variable: memory that host and devices share */
+    const char *name;
+    uint64_t address, size;
+    bool own; /* the image's, else its program's */
+    const struct SimManaged *next;
+} SimManaged;
+
 struct SimImage {
     TlArena arena;
     SimMem *mem;
@@ -84,6 +91,7 @@ struct SimImage {
     TL_VEC(SimKernel) kernels;
     TL_VEC(SimSymbol) symbols;           /* functions and objects */
     TL_VEC(uint64_t) extents;            /* bases registered in mem */
+    TL_VEC(SimManaged) managed;          /* managed.c */
     TL_VEC(const char *) printf_formats; /* amdhsa.printf */
     struct SimLines *lines;              /* made on demand */
     bool lines_tried;
@@ -116,6 +124,15 @@ SimCode *sim_image_code(SimImage *im, bool wave64, const char **why);
 
 /* The static checks' findings as JSON text (verify_api.c), freed by tlsim_text_free. NULL: why[0..n). */
 char *sim_verify_image(SimImage *im, int64_t lds, uint32_t ignore, char *why, size_t n);
+
+/* ---- variables that host and devices share (managed.c) ---- */
+
+/* Memory for one, with the initial value; 0: out of memory. Freed as SIM_EXT_PINNED. */
+uint64_t sim_managed_new(SimMem *m, const char *name, uint64_t size, uint64_t init);
+/* Gives each managed variable of a loaded image its memory: that of `known` of the same name, or its own. */
+bool sim_managed_bind(SimImage *im, const SimManaged *known, char *why, size_t why_size);
+void sim_managed_drop(SimImage *im);
+const SimManaged *sim_managed_find(const SimImage *im, const char *name);
 
 /* ---- kernel arguments ---- */
 

@@ -380,20 +380,35 @@ sim_mem_fork(SimMem *m, bool before)
         pthread_mutex_unlock(&m->lock);
 }
 
-bool
-sim_mem_protect(SimMem *m, uint64_t base)
+/* Changes the extent that begins at base. */
+static bool
+amend(SimMem *m, uint64_t base, uint8_t flags, const uint64_t *tag)
 {
     bool found = false;
     pthread_mutex_lock(&m->lock);
     for (uint32_t i = 0; i < m->nowned && !found; i++) {
         if (m->owned[i]->x.base != base)
             continue;
-        m->owned[i]->x.flags |= SIM_EXT_READONLY;
+        m->owned[i]->x.flags |= flags;
+        if (tag)
+            m->owned[i]->x.tag = *tag;
         touch(m);
         found = true;
     }
     pthread_mutex_unlock(&m->lock);
     return found;
+}
+
+bool
+sim_mem_protect(SimMem *m, uint64_t base)
+{
+    return amend(m, base, SIM_EXT_READONLY, NULL);
+}
+
+bool
+sim_mem_tag(SimMem *m, uint64_t base, uint64_t tag)
+{
+    return amend(m, base, 0, &tag);
 }
 
 bool

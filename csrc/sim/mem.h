@@ -60,7 +60,10 @@ typedef struct SimExtent {
     uint64_t *init;
     uint8_t *whole;
     const char *name; /* as given at registration or NULL */
+    uint64_t tag;     /* low half: flags of the HIP call that made it; SIM_TAG_*; at first 0 */
 } SimExtent;
+#define SIM_TAG_MANAGED    (UINT64_C(1) << 32) /* of SIM_EXT_PINNED: managed memory */
+#define SIM_TAG_REGISTERED (UINT64_C(1) << 33) /* of SIM_EXT_PINNED: the program's own memory */
 
 typedef struct SimMem SimMem;                 /* allocation table of one device */
 typedef struct SimMemSnapshot SimMemSnapshot; /* immutable, reference counted */
@@ -158,6 +161,8 @@ void sim_mem_free(SimMem *m);           /* frees all memory it owns */
 /* Own memory, page-aligned with an unmapped page behind it; contents undefined (filled with 0xcd), exact
  * size. NULL: out of memory. */
 void *sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name);
+/* false: no extent begins at base. */
+bool sim_mem_tag(SimMem *m, uint64_t base, uint64_t tag);
 /* From now on a store to this memory of sim_mem_alloc is a bounds fault; false: no such extent. */
 bool sim_mem_protect(SimMem *m, uint64_t base);
 /* Releases memory of sim_mem_alloc or ends a registration by its lowest address; false: no such extent. */

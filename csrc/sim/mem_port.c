@@ -249,7 +249,7 @@ static const char *const kind_names[] = {[SIM_EXT_MALLOC] = "hipMalloc",
 static void
 put_extent(const SimExtent *x, TlText *out)
 {
-    tl_text_printf(out, "%s", kind_names[x->kind]);
+    tl_text_puts(out, x->tag & SIM_TAG_MANAGED ? "managed memory" : kind_names[x->kind]);
     if (x->name)
         tl_text_printf(out, " '%s'", x->name);
     else if (x->kind == SIM_EXT_MALLOC || x->kind == SIM_EXT_ARRAY)

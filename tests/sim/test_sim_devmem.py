@@ -22,7 +22,9 @@ POINTERS = {
     ("late.c", "sim_late_run"): "writes the record that it runs, through a const; so do these:",
     ("format.c", "put_value"): "prints %p",
     ("hip_memory.c", "hipMemGetAddressRange"): "tells an address",
-    ("hip_memory.c", "mapped"): "asks the system about pages",
+    ("hip_fat.c", "variable"): "tells an address",
+    ("hip_fat.c", "__hipRegisterManagedVar"): "gives the host's code its own address",
+    ("hip_memory.c", "sim_hip_mapped"): "asks the system about pages",
     ("hip_module.c", "hipModuleGetGlobal"): "tells an address",
 }
 RUN_LOOPS = re.compile(r"(sim_)?run_(plain|checked|counting|traced)\w*")
