@@ -374,10 +374,10 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
     for (uint32_t m = bits; m; m &= m - 1) {
         uint32_t k = (uint32_t)__builtin_ctz(m);
         c->n.issued[k]++;
-        if (x->use && k != ISA_CNT_DS && x->in.enc != ISA_SCRATCH && !c->sync_load)
+        if (x->use && k != ISA_CNT_DS && x->in.enc != ISA_SCRATCH && !c->aside)
             c->n.access[k] = c->n.issued[k];
     }
-    c->sync_load = false;
+    c->aside = false;
     if (bits == CB_KM) {
         if (x->writes_scc)
             c->scc_seq = c->n.issued[ISA_CNT_KM];

@@ -90,7 +90,10 @@ void sim_order_clear(SimGroup *g, uint32_t lo, uint32_t hi); /* a barrier orders
 /* Before the first LDS atomic of a workgroup is marked: marks of atomics are not taken over. */
 void sim_order_begin(SimGroup *g);
 void sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec);
-void sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, bool poll);
+void sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                           bool poll);
+/* Has an access that waits been there? Then the byte is a flag's, and stores to it are atomic. */
+bool sim_order_flag(const SimGroup *g, uint32_t byte);
 void sim_order_store(SimWave *w, uint64_t addr); /* of global memory, its first lane */
 void sim_order_release(SimWave *w, const uint64_t *addr, uint64_t lanes);
 void sim_order_acquire(SimWave *w, uint64_t addr, uint32_t store, uint32_t before);

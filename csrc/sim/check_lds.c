@@ -81,7 +81,8 @@ slow_bytes(SimWave *w, const SimRec *r, uint32_t at, uint32_t n, uint32_t lane, 
     uint8_t me = (uint8_t)(w->index + 1);
     for (uint32_t b = at; b < at + n; b++) {
         uint8_t wr = g->lds_wr[b], rd = g->lds_rd[b];
-        bool foreign_wr = wr && wr != me && wr != (ATOM | me), both_atomic = atomic && (wr & ATOM);
+        bool foreign_wr = wr && wr != me && wr != (ATOM | me);
+        bool both_atomic = wr & ATOM && (atomic || (write && g->order && sim_order_flag(g, b)));
         bool foreign_rd = (write || atomic) && rd && rd != me;
         bool ordered =
             ((foreign_wr && !both_atomic) || foreign_rd) && g->order && sim_order_has(w, b, write, atomic);
@@ -300,7 +301,7 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
         sim_chk_flags_seen(w, false);
     bool polls = (!write || atomic) && sim_chk_polls(w, r, first);
     if (polls || (atomic && r->ext->in.ndst && sim_chk_steers(w, r)))
-        sim_order_acquire_lds(w, r, addr, exec, polls);
+        sim_order_acquire_lds(w, r, addr, exec, bytes, polls);
     if (polls && !atomic)
         return true;
     c->effects += write;

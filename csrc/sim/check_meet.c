@@ -20,7 +20,7 @@ void
 sim_chk_loaded(SimWave *w, uint64_t addr)
 {
     if (of_barrier(w->port->last, addr))
-        w->chk->sync_load = true;
+        w->chk->aside = true;
     else
         w->chk->fresh = FRESH_NO;
 }

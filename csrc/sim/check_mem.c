@@ -250,6 +250,8 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
     uint64_t m = v->ok & ~v->lds & ~v->priv;
     const SimExt *x = r->ext;
+    if (!m) /* nobody else sees private memory, and LDS has a counter of its own */
+        w->chk->aside = true;
     if (!m || !checking(w, SIM_CHECK_RACE) || !w->g->info->race)
         return true;
     IsaCoherence co = {.scope = x->scope, .maybe = sim_chk_maybe(w, r)};

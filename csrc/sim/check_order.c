@@ -3,8 +3,8 @@
  *
  * LDS has a clock of its own in each wave (SimWave.lds_race), as LDS does what it is asked in order while
  * global memory wants waits. A flag hands on both clocks, under two names (an address, or an offset in LDS,
- * and its complement). From the first flag of a workgroup on, stamps are kept of each byte of LDS and wave:
- * of its last store, atomic and load. They decide what check_lds.c would otherwise report.
+ * and the same with LDS_CLOCK set). From the first flag of a workgroup on, stamps are kept of each byte of
+ * LDS and wave: of its last store, atomic and load. They decide what check_lds.c would otherwise report.
  *
  * Flags:  LDS:    atomics; loads that wait (check_poll.c) take over from whoever stored there last
  *         global: coherent accesses (check_mem.c); loads that wait, where the waves share a cache
@@ -17,10 +17,12 @@
 #include "sim/check.h"
 
 enum { STORE, ATOMIC, LOAD, KINDS };
+#define LDS_CLOCK (UINT64_C(1) << 63)
 
 struct SimLdsOrder {
     uint32_t bytes, nwaves;
     uint32_t bound[MAX_GROUP_WAVES]; /* of who accesses: knows stamps up to this of each wave */
+    uint8_t *flag;                   /* by byte: something has waited there, so stores to it are atomic */
     uint32_t *stamp[KINDS];          /* releases of the wave's LDS clock, + 1; wave * bytes + byte; 0: none */
 };
 
@@ -36,6 +38,8 @@ sim_order_end(SimGroup *g)
     SimLdsOrder *o = g->order;
     for (uint32_t k = 0; o && k < KINDS; k++)
         free(o->stamp[k]);
+    if (o)
+        free(o->flag);
     free(o);
     g->order = NULL;
 }
@@ -75,11 +79,13 @@ start(SimGroup *g)
     if (!o)
         return false;
     *o = (SimLdsOrder){.bytes = g->lds_bytes + 64, .nwaves = g->nwaves};
-    for (uint32_t k = 0; k < KINDS; k++)
-        if (!(o->stamp[k] = calloc((size_t)o->bytes * g->nwaves, sizeof *o->stamp[k]))) {
-            sim_order_end(g);
-            return false;
-        }
+    bool ok = (o->flag = calloc(o->bytes, 1)) != NULL;
+    for (uint32_t k = 0; k < KINDS && ok; k++)
+        ok = (o->stamp[k] = calloc((size_t)o->bytes * g->nwaves, sizeof *o->stamp[k])) != NULL;
+    if (!ok) {
+        sim_order_end(g);
+        return false;
+    }
     take_over(g);
     return true;
 }
@@ -117,6 +123,12 @@ sim_order_note(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, 
     for (uint64_t m = exec; m; m &= m - 1)
         for (uint32_t b = addr[__builtin_ctzll(m)], e = b + bytes; b < e; b++)
             *stamp_at(o, kind, w->index, b) = now;
+}
+
+bool
+sim_order_flag(const SimGroup *g, uint32_t byte)
+{
+    return g->order->flag[byte];
 }
 
 void
@@ -197,7 +209,7 @@ sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec)
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         key[l] = addr[l];
-        other[l] = ~(uint64_t)addr[l];
+        other[l] = addr[l] | LDS_CLOCK;
     }
     sim_race_release_group(race, &w->lds_race, other, exec);
     if (!w->race.seen || vector_complete(w))
@@ -206,7 +218,8 @@ sim_order_release_lds(SimWave *w, const uint32_t *addr, uint64_t exec)
 
 /* An atomic that returns, or a load that waits; `poll`: who stored there last has raised a flag. */
 void
-sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, bool poll)
+sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
+                      bool poll)
 {
     SimRace *race = race_of(w);
     SimGroup *g = w->g;
@@ -221,7 +234,9 @@ sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_
         if (a == last)
             continue;
         last = a;
-        sim_race_acquire_group(race, &w->lds_race, ~(uint64_t)a);
+        if (poll)
+            memset(g->order->flag + a, 1, bytes);
+        sim_race_acquire_group(race, &w->lds_race, a | LDS_CLOCK);
         if (q)
             q->addr[q->n++] = a;
         else
@@ -247,7 +262,7 @@ sim_order_release(SimWave *w, const uint64_t *addr, uint64_t lanes)
     if (!lds_complete(w) || !start(w->g))
         return;
     for (uint64_t m = lanes; m; m &= m - 1)
-        other[__builtin_ctzll(m)] = ~addr[__builtin_ctzll(m)];
+        other[__builtin_ctzll(m)] = addr[__builtin_ctzll(m)] | LDS_CLOCK;
     sim_race_release_group(race_of(w), &w->lds_race, other, lanes);
 }
 
@@ -258,7 +273,7 @@ sim_order_acquire(SimWave *w, uint64_t addr, uint32_t store, uint32_t before)
     SimRace *race = race_of(w);
     const uint32_t saw[] = {store, before};
     if (w->g->order)
-        sim_race_acquire_group(race, &w->lds_race, ~addr);
+        sim_race_acquire_group(race, &w->lds_race, addr | LDS_CLOCK);
     for (uint32_t k = 0; k < TL_COUNT(saw); k++) {
         uint32_t from = saw[k] ? sim_race_epoch_wave(race, saw[k], w->race.workgroup) : UINT32_MAX;
         if (from < w->g->nwaves && from != w->index)

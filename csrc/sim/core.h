@@ -449,8 +449,8 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint32_t nflag_at;
     bool device_open; /* one of them may count as acquired: check_meet.c */
     uint8_t fresh;    /* nothing was loaded since the caches were emptied: check_meet.c */
-    bool sync_load;   /* the load under way is one of a grid barrier's own */
-    bool look;        /* the last one's stores are to be looked up */
+    bool aside; /* the access under way is none of memory that others see, or a grid barrier's own load */
+    bool look;  /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */
     /* of upper halves that are pending by themselves (gfx11, gfx12), as above */
     struct SimPendHigh {

@@ -13,7 +13,18 @@ from litmus import SHAPES, TARGETS, Case, Sync
 
 FEW = ["mp_store_load", "mp_add_or", "relseq_add", "wrc", "isa2", "lock_xchg", "ring", "barrier_gen", "last", "queue",
        "war", "data_buffer"]  # fmt: skip
-LOCAL = ["mp_store_load_lg", "mp_store_load_gl", "mp_store_load_ll", "wrc_lg", "lock_cas_lg", "ring_ll", "last_ll"]
+LOCAL = ["mp_store_load_lg", "mp_store_load_gl", "mp_store_load_ll", "wrc_lg", "lock_cas_lg", "ring_ll", "last_ll",
+         "barrier_gen_lg", "mp_store_xchg_ll"]  # fmt: skip
+PLAIN = [
+    "mp_store_load",
+    "mp_add_or",
+    "lock_cas",
+    "barrier_gen",
+    "queue_fg",
+    "mp_store_xchg_lg",
+    "mp_store_cas_ll",
+    "last_ll",
+]
 SMALL = ["mp_store_load", "mp_add_or", "wrc", "lock_xchg", "last", "mp_store_load_lg", "mp_store_load_gl"]
 
 
@@ -30,13 +41,15 @@ def right_cases(t: litmus.Target, names: list[str]) -> list[Case]:
     return out
 
 
-def clean(name: str, names: list[str], opt: str = "-O2", clang: str = "clang-22", late=range(3)) -> None:
+def clean(name: str, names: list[str], opt: str = "-O2", clang: str = "clang-22", late=range(3),
+          only=lambda c: True, checks: str = "all") -> None:  # fmt: skip
     t = TARGETS[name]
-    cases = right_cases(t, names)
+    cases = [c for c in right_cases(t, names) if only(c)]
+    assert cases
     code = litmus.build(cases, t, opt, clang)
     for c in cases:
         for threads, seed in ((1, 0), (1, 5), (2, 0), (2, 3)):
-            r = litmus.run(c, code, t, threads=threads, seed=seed)
+            r = litmus.run(c, code, t, checks, threads=threads, seed=seed)
             assert r.right, (c.name, threads, seed, [x.details or x.message for x in r.reports])
         for seed in late:
             assert litmus.run(c, code, t, checks="none", seed=seed, delivery="late").right, (c.name, "late", seed)
@@ -45,6 +58,32 @@ def clean(name: str, names: list[str], opt: str = "-O2", clang: str = "clang-22"
 @pytest.mark.parametrize("target", TARGETS)
 def test_right_programs_are_clean(target):
     clean(target, FEW + LOCAL)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_without_optimization_are_clean(target):
+    """Variables are in private memory: what of it is under way when a flag is raised is nobody's business."""
+    clean(target, PLAIN, "-O0", late=range(1))
+
+
+def of_older(c: Case) -> bool:
+    """Its scoped atomics order the memory of their own address space alone."""
+    return c.sync.rel == "fence" or c.shape.space == "GLOBAL" or c.shape.space == c.shape.data_space
+
+
+# gfx12: its compiler knows no hazards of scalar registers there, which chips have
+@pytest.mark.parametrize("opt", ["-O0", "-O2"])
+@pytest.mark.parametrize(
+    "target, checks",
+    [
+        ("gfx90a", "all"),
+        ("gfx942-split", "all"),
+        ("gfx1100-32-wgp", "all"),
+        ("gfx1201-64-cu", "bounds,wait,race,barrier"),
+    ],
+)
+def test_programs_of_an_older_compiler_are_clean(target, checks, opt):
+    clean(target, PLAIN, opt, "clang-19", range(1), of_older, checks)
 
 
 def weaker(c: Case) -> list[Case]:
