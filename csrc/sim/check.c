@@ -147,7 +147,7 @@ sim_chk_prepare(SimBuild *b)
     x->maybe = co.maybe ? MAYBE_YES : load ? MAYBE_ASK : MAYBE_NO;
     x->polls = (x->use & (CU_LOAD | CU_ATOMIC)) && !(x->use & (CU_STORE | CU_DMA)) && in->ndst ? MAYBE_ASK
                                                                                                : MAYBE_NO;
-    x->steers = x->use & CU_ATOMIC ? x->polls : MAYBE_NO;
+    x->steers = x->polls;
     for (uint32_t i = 0; i < in->nopnds; i++) {
         const IsaOpnd *o = &in->opnd[i];
         bool dst = i < in->ndst, wr = o->flags & ISA_WRITE, rd = o->flags & ISA_READ;
@@ -199,7 +199,8 @@ sim_chk_reset(SimWave *w)
     c->nlog = 0;
     c->dma_out = 0;
     c->ncoherent = 0;
-    c->look = c->group_open = false;
+    c->look = c->group_open = c->device_open = c->loads_open = false;
+    c->handed = 0;
     c->effects = c->nflag_at = 0;
     memset(c->poll, 0, sizeof c->poll);
     c->now = 1000;
@@ -376,6 +377,8 @@ mark_pending(SimWave *w, const SimRec *r, const SimExt *x)
         c->n.issued[k]++;
         if (x->use && k != ISA_CNT_DS && x->in.enc != ISA_SCRATCH && !c->aside)
             c->n.access[k] = c->n.issued[k];
+        if (k == ISA_CNT_VM && (x->use & (CU_LOAD | CU_STORE)) == CU_LOAD)
+            c->n.loads = c->n.issued[k];
     }
     c->aside = false;
     if (bits == CB_KM) {

@@ -64,15 +64,20 @@ sim_chk_ask(uint8_t *known, SimAsk *ask, const SimCode *c, const SimRec *r)
 
 /* Does the load or atomic wait for what another wave writes at addr (of its first lane)? */
 bool sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr);
-/* Does the old value of the atomic decide what its wave does? */
+/* Does the value, of an atomic the old one, decide what its wave does? */
 bool sim_chk_steers(const SimWave *w, const SimRec *r);
 /* Is there anything in the code that takes over what atomics released in LDS? */
 bool sim_chk_lds_taken(const SimWave *w, const SimRec *r);
+/* ... what was released for the device? Invalidations aside. */
+bool sim_chk_dev_taken(const SimWave *w, const SimRec *r);
 /* 0: the wave's accesses of global memory are complete and written back; or SIM_NO_*. */
 uint32_t sim_chk_lacks_release(const SimWave *w);
 /* Loads and atomics that are complete hand over what their workgroup released; invalidated: the cache was
  * emptied. */
 void sim_chk_flags_seen(SimWave *w, bool invalidated);
+/* What others have released for the device through flags that the wave has seen and not invalidated behind:
+ * that they have loaded it is certain, so who stores there need not invalidate. */
+void sim_chk_loads_seen(SimWave *w);
 /* Room for one more coherent access, the wave's last. */
 struct SimCoherent *sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope);
 /* The newest access of a wave to this byte of LDS; NULL = not in its log. */

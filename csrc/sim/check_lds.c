@@ -299,6 +299,8 @@ access_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uin
     uint32_t first = addr[__builtin_ctzll(exec)];
     if (c->group_open)
         sim_chk_flags_seen(w, false);
+    if (c->loads_open)
+        sim_chk_loads_seen(w);
     bool polls = (!write || atomic) && sim_chk_polls(w, r, first);
     if (polls || (atomic && r->ext->in.ndst && sim_chk_steers(w, r)))
         sim_order_acquire_lds(w, r, addr, exec, bytes, polls);
@@ -379,6 +381,8 @@ sim_chk_signal(SimWave *w)
     w->chk->effects++;
     if (c->device_open)
         sim_chk_meet(w);
+    if (c->loads_open)
+        sim_chk_loads_seen(w);
     sim_race_signal(&w->race, sim_chk_complete(n));
     for (uint32_t k = 0; k < TL_MIN(c->nlog, (uint32_t)LDSLOG); k++) {
         SimLdsOp *p = &c->log[k];

@@ -64,6 +64,6 @@ sim_chk_meet(SimWave *w)
         if (!cnt_done(&c->n, q->counter, q->seq))
             c->device_open = true;
         else if (sim_race_released(info->race, q->addr[0]) == groups)
-            sim_race_acquire(info->race, &w->race, q->addr[0]);
+            sim_race_acquire(info->race, &w->race, q->addr[0], SIM_HAND_ALL);
     }
 }

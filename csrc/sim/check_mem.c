@@ -107,7 +107,7 @@ sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scop
     q->seq = c->n.issued[q->counter] + 1;
     q->n = q->from = 0;
     q->scope = scope;
-    q->outer = q->acquired = q->group = false;
+    q->outer = q->acquired = q->group = q->steers = false;
     c->group_open = w->g->nwaves > 1;
     c->device_open |= scope >= ISA_SCOPE_DEVICE;
     q->pc = r->at;
@@ -120,6 +120,9 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
 {
     struct SimCoherent *q =
         sim_chk_new_coherent(w, r, (uint32_t)__builtin_ctz(r->ext->counters), r->ext->scope);
+    /* what decides nothing orders nothing; an invalidation is enough of a sign that it does */
+    q->steers = q->scope >= ISA_SCOPE_DEVICE && sim_chk_steers(w, r);
+    w->chk->loads_open |= q->steers;
     for (uint64_t m = lanes; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         if (q->n && q->addr[q->n - 1] == v->va[l])
@@ -164,6 +167,13 @@ sim_chk_lacks_release(const SimWave *w)
     return n->dirty_seq && !cnt_done(n, st, n->wb_seq) ? SIM_NO_WAIT : 0;
 }
 
+/* Who stores over what others have loaded wants no more of them than that. */
+static bool
+loads_done(const SimWave *w, const SimRec *r)
+{
+    return cnt_done(&w->chk->n, ISA_CNT_VM, w->chk->n.loads) && sim_chk_dev_taken(w, r);
+}
+
 /* A store or atomic that others may wait for. */
 static void
 try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
@@ -172,6 +182,8 @@ try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
     uint64_t last = 0;
     if (!why)
         sim_race_release_lanes(w->g->info->race, &w->race, v->va, lanes);
+    else if (loads_done(w, r))
+        sim_race_release_loads(w->g->info->race, &w->race, v->va, lanes);
     for (uint64_t m = why ? lanes : 0; m; m &= m - 1) {
         uint64_t a = v->va[__builtin_ctzll(m)];
         if (a != last)
@@ -180,12 +192,17 @@ try_release(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
     }
 }
 
-/* A store that may be an atomic one is a release when all that the wave did before is complete. */
+/* A store that may be an atomic one is a release when all that the wave did before is complete; of loads,
+ * when there were some since the last one. */
 static void
-try_open(SimWave *w)
+try_open(SimWave *w, const SimRec *r)
 {
-    if (!sim_chk_lacks_release(w))
-        sim_race_open_release(w->g->info->race, &w->race);
+    SimChk *c = w->chk;
+    bool all = !sim_chk_lacks_release(w);
+    if (!all && (c->handed == c->n.loads || !loads_done(w, r)))
+        return;
+    sim_race_open_release(w->g->info->race, &w->race, all ? SIM_HAND_ALL : SIM_HAND_LOADS);
+    c->handed = c->n.loads;
 }
 
 /* ---- ordering within the workgroup: flags in global memory, of its scope or a wider one ---- */
@@ -208,9 +225,9 @@ take_group(SimWave *w, const struct SimCoherent *q)
     for (uint32_t i = 0; i < q->n; i++) {
         sim_race_acquire_group(race, &w->race, q->addr[i]);
         if (sim_race_epoch_is(race, q->store[i], w->race.workgroup))
-            sim_race_acquire_store(race, &w->race, q->store[i]);
+            sim_race_acquire_store(race, &w->race, q->store[i], SIM_HAND_ALL);
         if (sim_race_epoch_is(race, q->before[i], w->race.workgroup))
-            sim_race_acquire_store(race, &w->race, q->before[i]);
+            sim_race_acquire_store(race, &w->race, q->before[i], SIM_HAND_ALL);
     }
     if (q->from && !sim_race_learn_until(&w->race, &w->g->waves[q->from - 1].race, q->bound))
         sim_race_lost(race);
@@ -245,6 +262,39 @@ sim_chk_flags_seen(SimWave *w, bool invalidated)
     }
 }
 
+/* What was released to the device through what one of them has seen. */
+static void
+take(SimWave *w, const struct SimCoherent *q, SimHand what)
+{
+    SimRace *race = w->g->info->race;
+    for (uint32_t i = 0; i < q->n; i++) {
+        sim_race_acquire(race, &w->race, q->addr[i], what);
+        if (q->store[i])
+            sim_race_acquire_store(race, &w->race, q->store[i], what);
+        if (q->before[i])
+            sim_race_acquire_store(race, &w->race, q->before[i], what);
+    }
+}
+
+void
+sim_chk_loads_seen(SimWave *w)
+{
+    SimChk *c = w->chk;
+    uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
+    c->loads_open = false;
+    for (uint32_t k = 0; k < n; k++) {
+        struct SimCoherent *q = &c->coherent[k];
+        if (!q->steers || q->acquired)
+            continue;
+        if (!cnt_done(&c->n, q->counter, q->seq)) {
+            c->loads_open = true;
+            continue;
+        }
+        q->steers = false;
+        take(w, q, SIM_HAND_LOADS);
+    }
+}
+
 static bool
 global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
@@ -271,8 +321,10 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         sim_order_store(w, v->va[__builtin_ctzll(m)]);
     if (w->chk->device_open)
         sim_chk_meet(w);
+    if (w->chk->loads_open)
+        sim_chk_loads_seen(w);
     if (may)
-        try_open(w);
+        try_open(w, r);
     SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
                      : !st                   ? co.scope || co.maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
                      : may                   ? SIM_ACC_MAYBE
@@ -302,7 +354,6 @@ static void
 acquire(SimWave *w, uint32_t scope, bool outer)
 {
     SimChk *c = w->chk;
-    SimRace *race = w->g->info->race;
     uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
     for (uint32_t k = 0; k < n; k++) {
         struct SimCoherent *q = &c->coherent[k];
@@ -312,13 +363,7 @@ acquire(SimWave *w, uint32_t scope, bool outer)
         if (scope < ISA_SCOPE_DEVICE && !(scope && q->outer))
             continue;
         q->acquired = true;
-        for (uint32_t i = 0; i < q->n; i++) {
-            sim_race_acquire(race, &w->race, q->addr[i]);
-            if (q->store[i])
-                sim_race_acquire_store(race, &w->race, q->store[i]);
-            if (q->before[i])
-                sim_race_acquire_store(race, &w->race, q->before[i]);
-        }
+        take(w, q, SIM_HAND_ALL);
     }
 }
 

@@ -13,6 +13,7 @@
  * too. One whose value is data alone (a histogram, a place in a list) orders nothing: its program would go on
  * as well had the atomic come first.
  */
+#include "isa/coherence.h"
 #include "sim/check.h"
 
 enum { AHEAD = 256, LOOP = 320, MOST = 1 << 14 /* instructions that are looked at */ };
@@ -180,8 +181,8 @@ waits_at(const SimCode *c, uint64_t me, const IsaInst *in)
     return decided || (!moves && !atomic);
 }
 
-/* Does the value of the atomic at a byte of the code decide a branch before the next barrier? Straight on; a
- * value that is spilled may. */
+/* Does the value of the load or atomic at a byte of the code decide a branch before the next barrier?
+ * Straight on; a value that is spilled may. */
 static bool
 steers_at(const SimCode *c, uint64_t me)
 {
@@ -216,13 +217,14 @@ steers(const SimCode *c, const SimRec *r)
     return steers_at(c, (uint64_t)r->at * 4);
 }
 
-/* Any access of LDS that does. Where there is more code than is looked at, it may. */
+typedef bool Takes(const SimCode *c, uint64_t at, const IsaInst *in);
+
+/* Any access that does. Where there is more code than is looked at, one may. */
 static bool
-lds_taken(const SimCode *c, const SimRec *r)
+any_takes(const SimCode *c, Takes *takes)
 {
     uint64_t at = 0;
     uint32_t n = 0;
-    (void)r;
     for (IsaInst in; at < c->size; n++) {
         if (n == MOST)
             return true;
@@ -230,13 +232,41 @@ lds_taken(const SimCode *c, const SimRec *r)
             at += 4;
             continue;
         }
-        uint32_t cl = isa_op_info(in.op)->classes;
-        if (((cl & ISA_C_DS) || in.enc == ISA_FLAT) && in.ndst &&
-            (waits_at(c, at, &in) || ((cl & ISA_C_ATOMIC) && steers_at(c, at))))
+        if (in.ndst && takes(c, at, &in))
             return true;
         at += in.size;
     }
     return false;
+}
+
+static bool
+takes_lds(const SimCode *c, uint64_t at, const IsaInst *in)
+{
+    uint32_t cl = isa_op_info(in->op)->classes;
+    return ((cl & ISA_C_DS) || in->enc == ISA_FLAT) &&
+           (waits_at(c, at, in) || ((cl & ISA_C_ATOMIC) && steers_at(c, at)));
+}
+
+static bool
+takes_dev(const SimCode *c, uint64_t at, const IsaInst *in)
+{
+    uint32_t cl = isa_op_info(in->op)->classes;
+    return (cl & ISA_C_VMEM) && !in->lds && isa_coherence(c->arch, in).scope >= ISA_SCOPE_DEVICE &&
+           steers_at(c, at);
+}
+
+static bool
+lds_taken(const SimCode *c, const SimRec *r)
+{
+    (void)r;
+    return any_takes(c, takes_lds);
+}
+
+static bool
+dev_taken(const SimCode *c, const SimRec *r)
+{
+    (void)r;
+    return any_takes(c, takes_dev);
 }
 
 bool
@@ -249,6 +279,12 @@ bool
 sim_chk_lds_taken(const SimWave *w, const SimRec *r)
 {
     return sim_chk_ask(&w->code->lds_taken, lds_taken, w->code, r);
+}
+
+bool
+sim_chk_dev_taken(const SimWave *w, const SimRec *r)
+{
+    return sim_chk_ask(&w->code->dev_taken, dev_taken, w->code, r);
 }
 
 bool

@@ -91,7 +91,7 @@ sim_code_new(const TlAlloc *alloc, IsaArch arch, bool wave64, uint64_t base, uin
     c->wave64 = wave64;
     c->cover = sim_cover_open();
     c->base = base;
-    c->lds_taken = MAYBE_ASK;
+    c->lds_taken = c->dev_taken = MAYBE_ASK;
     c->size = size & ~UINT64_C(3);
     c->nrec = (uint32_t)(c->size / 4) + 1; /* one more: running off the end */
     c->host = sim_host_ops();

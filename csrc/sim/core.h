@@ -321,6 +321,7 @@ struct SimCode {
     TlMap const_map;
     uint8_t *joins;    /* a bit a dword: a direct branch leads there; made on demand */
     uint8_t lds_taken; /* SimMaybe: something takes over what atomics released in LDS: check_poll.c */
+    uint8_t dev_taken; /* ... what was released for the device */
 };
 /* Makes the record at r (of table `cls`); never fails: an unknown instruction gets a body that faults. */
 void sim_code_decode(SimCode *c, uint32_t cls, SimRec *r);
@@ -362,6 +363,7 @@ typedef struct SimChkNumbers {
     uint32_t
         dirty_seq;   /* last store (of the counter of stores) that another workgroup may not see; 0 = none */
     uint32_t wb_seq; /* last write-back of a cache */
+    uint32_t loads;  /* last load (ISA_CNT_VM) */
 } SimChkNumbers;
 
 /* Lanes in which a loaded dword is undefined, and those of them of which the lower half is defined. */
@@ -429,6 +431,7 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
         uint8_t counter, scope; /* scope: IsaScope */
         bool outer, acquired;   /* outer: the first of two invalidations came (gfx11) */
         bool group;             /* what its workgroup released is acquired */
+        bool steers;            /* decides a branch, and what was released for the device is not acquired */
         uint8_t from;           /* number + 1 of a wave of the workgroup whose flag in LDS it saw */
         uint32_t bound;         /* that wave's accesses of global memory with fewer releases are known */
         uint32_t store[64], before[64]; /* the stores that it may have seen, where encodings do not tell */
@@ -448,6 +451,8 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     } flag_at[4];
     uint32_t nflag_at;
     bool device_open; /* one of them may count as acquired: check_meet.c */
+    uint32_t handed;  /* n.loads at the last release of loads by a store that may be atomic */
+    bool loads_open;  /* ... hands on what was loaded: sim_chk_loads_seen */
     uint8_t fresh;    /* nothing was loaded since the caches were emptied: check_meet.c */
     bool aside; /* the access under way is none of memory that others see, or a grid barrier's own load */
     bool look;  /* the last one's stores are to be looked up */

@@ -99,7 +99,7 @@ order(SimWave *w, const GwsResource *x, bool release)
     if (release)
         sim_race_release(w->g->info->race, &w->race, (uint64_t)(uintptr_t)x);
     else
-        sim_race_acquire(w->g->info->race, &w->race, (uint64_t)(uintptr_t)x);
+        sim_race_acquire(w->g->info->race, &w->race, (uint64_t)(uintptr_t)x, SIM_HAND_ALL);
 }
 
 /* The count says how many waves are still to come behind this one; the last one sets it anew. */

@@ -257,18 +257,23 @@ bool sim_race_access(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t 
  * device. Call after sim_race_access for that store. */
 void sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
-/* An atomic or coherent load at addr has completed and caches were invalidated after it. */
-void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* The same by a wave of which only the loads are complete. */
+void sim_race_release_loads(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
+/* What is handed on: all, or that loads are done. That needs neither write-back nor invalidation, and is
+ * enough for who stores over what was loaded. */
+typedef enum SimHand { SIM_HAND_ALL, SIM_HAND_LOADS } SimHand;
+/* An atomic or coherent load at addr has completed and (for all) caches were invalidated after it. */
+void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what);
 /* The same through an address that only waves of its workgroup look at, until the workgroup ends. */
 void sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
 void sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr);
 void sim_race_group_end(SimRace *r, uint32_t workgroup);
 /* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
- * accesses are all complete and visible; then, by a coherent load of it, the store that it saw (0:
- * none), which an acquire names. An atomic that replaces that store hands its release on. */
-void sim_race_open_release(SimRace *r, SimRaceWave *w);
+ * accesses are all complete and visible, or its loads; then, by a coherent load of it, the store that it saw
+ * (0: none), which an acquire names. An atomic that replaces that store hands its release on. */
+void sim_race_open_release(SimRace *r, SimRaceWave *w, SimHand what);
 uint32_t sim_race_last_store(SimRace *r, SimRaceWave *w, uint64_t addr);
-void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch);
+void sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch, SimHand what);
 /* For reports: notes a store or atomic at addr that is no release and why (SIM_NO_*; the last some 30,000 are
  * kept); asks whether the
  * workgroup has released through addr (result) and how it last failed to (*out, why 0: it did not); whether

@@ -13,6 +13,7 @@
 
 enum { PAGE_BITS = 12, PAGE_DWORDS = 1 << (PAGE_BITS - 2), CHUNK_BITS = 14, MAX_CHUNKS = 1 << 16 };
 enum { ALL_WAVES = 0xffff };
+#define OF_LOADS (UINT32_C(1) << 31)
 enum { BLOCK_DWORDS = 16, BLOCK_BYTES = 4 * BLOCK_DWORDS, PAGE_BLOCKS = PAGE_DWORDS / BLOCK_DWORDS };
 enum { MANY_PARTS = 24 }; /* as many entries of a block cost more than pairs of all its bytes */
 enum {                    /* epochs in the shadow: id and, for reads, marks */
@@ -141,8 +142,8 @@ typedef struct Region {
     List one, *sub;     /* sub, once there are many: REGION_LISTS of as many blocks each */
 } Region;
 
-typedef struct KnownEntry { /* accesses of (group, wave) with releases <= bound, or of all waves with interval
-                               < bound */
+typedef struct KnownEntry { /* accesses of (group, wave) with releases < bound, or of all waves with interval
+                               < bound; wave | OF_LOADS: loads only, and only for who stores over them */
     uint32_t group, wave, bound;
 } KnownEntry;
 
@@ -216,14 +217,19 @@ known_at(const SimKnown *k, uint32_t group, uint32_t wave)
     return a;
 }
 
-static inline bool
-known_has(const SimKnown *k, const Epoch *e)
+/* 0: nothing is known of it. */
+static inline uint32_t
+known_bound(const SimKnown *k, uint32_t group, uint32_t wave)
 {
-    uint32_t i = known_at(k, e->group, e->wave);
-    if (i < k->n && k->e[i].group == e->group && k->e[i].wave == e->wave && e->releases < k->e[i].bound)
-        return true;
-    i = known_at(k, e->group, ALL_WAVES);
-    return i < k->n && k->e[i].group == e->group && k->e[i].wave == ALL_WAVES && e->interval < k->e[i].bound;
+    uint32_t i = known_at(k, group, wave);
+    return i < k->n && k->e[i].group == group && k->e[i].wave == wave ? k->e[i].bound : 0;
+}
+
+static inline bool
+known_has(const SimKnown *k, const Epoch *e, uint32_t reads)
+{
+    return e->releases < known_bound(k, e->group, e->wave | reads) ||
+           e->interval < known_bound(k, e->group, ALL_WAVES | reads);
 }
 
 /* Does a barrier order epoch e of the same workgroup before what w does now? */
@@ -235,16 +241,22 @@ by_barrier(const Epoch *e, const SimRaceWave *w, SimAccess kind)
     return e->interval < w->seen[kind == SIM_ACC_READ ? e->wave : w->nwaves + e->wave];
 }
 
-/* Does epoch `id` happen before what w does now? */
+/* Does what epoch `id` did, its loads only, happen before what w does now? */
 static inline bool
-before(const SimRace *r, uint32_t id, const SimRaceWave *w, SimAccess kind)
+before(const SimRace *r, uint32_t id, const SimRaceWave *w, SimAccess kind, bool loads)
 {
     if (id == w->epoch)
         return true;
     Epoch e = epoch_of(r, id);
     if (e.group == w->workgroup && (e.wave == w->wave || by_barrier(&e, w, kind)))
         return true;
-    return w->known && known_has(w->known, &e);
+    return w->known && (known_has(w->known, &e, 0) || (loads && known_has(w->known, &e, OF_LOADS)));
+}
+
+static inline uint32_t
+mark_of(SimHand what)
+{
+    return what == SIM_HAND_LOADS ? OF_LOADS : 0;
 }
 
 /* ---- one access ---- */
@@ -296,7 +308,7 @@ ordered(Access *a, uint32_t epoch, uint32_t of)
 {
     if (epoch != a->memo_epoch[of]) {
         a->memo_epoch[of] = epoch;
-        a->memo_before[of] = before(a->r, epoch, a->w, a->kind);
+        a->memo_before[of] = before(a->r, epoch, a->w, a->kind, of == OF_READ);
     }
     return a->memo_before[of];
 }
@@ -468,9 +480,10 @@ uint32_t sim_epoch_now_(SimRace *r, SimRaceWave *w);
 /* Number of the instruction at this slot; PC_UNKNOWN when there are too many. */
 uint16_t sim_pc_number_(SimRace *r, uint32_t slot);
 void sim_known_free_(SimKnown *k);
-bool sim_known_raise_(SimKnown *k, KnownEntry x); /* false, all of these: out of memory */
-bool sim_known_merge_(SimKnown *to, const SimKnown *from);
-bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch);
+/* False, all of these: out of memory. mark: OF_LOADS, as loads only; 0 */
+bool sim_known_raise_(SimKnown *k, KnownEntry x, uint32_t mark);
+bool sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark);
+bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch, uint32_t mark);
 bool sim_wave_known_(SimRaceWave *w); /* there is room for it */
 bool sim_syncs_new_(SimRace *r);      /* false: out of memory, to be freed all the same */
 void sim_syncs_free_(SimRace *r);

@@ -71,8 +71,12 @@ sim_pc_number_(SimRace *r, uint32_t slot)
 }
 
 bool
-sim_known_raise_(SimKnown *k, KnownEntry x)
+sim_known_raise_(SimKnown *k, KnownEntry x, uint32_t mark)
 {
+    /* nothing to say when more than that is known */
+    if (mark && !(x.wave & OF_LOADS) && known_bound(k, x.group, x.wave) >= x.bound)
+        return true;
+    x.wave |= mark;
     uint32_t i = known_at(k, x.group, x.wave);
     if (i < k->n && k->e[i].group == x.group && k->e[i].wave == x.wave) {
         k->e[i].bound = TL_MAX(k->e[i].bound, x.bound);
@@ -93,11 +97,11 @@ sim_known_raise_(SimKnown *k, KnownEntry x)
 }
 
 bool
-sim_known_merge_(SimKnown *to, const SimKnown *from)
+sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark)
 {
     bool ok = true;
     for (uint32_t i = 0; i < from->n; i++)
-        ok &= sim_known_raise_(to, from->e[i]);
+        ok &= sim_known_raise_(to, from->e[i], mark);
     return ok;
 }
 
@@ -110,14 +114,23 @@ sim_wave_known_(SimRaceWave *w)
 /* ---- stores that may be releases: chips whose encodings do not tell atomic stores from plain ones ---- */
 
 void
-sim_race_open_release(SimRace *r, SimRaceWave *w)
+sim_race_open_release(SimRace *r, SimRaceWave *w, SimHand what)
 {
-    w->released = ++w->releases;
+    bool all = what == SIM_HAND_ALL;
+    w->releases++;
+    if (all)
+        w->released = w->releases;
     uint32_t id = sim_epoch_now_(r, w);
     if (!id)
         return;
-    SimKnown *k = w->known ? calloc(1, sizeof *k) : NULL;
-    if (w->known && (!k || !sim_known_merge_(k, w->known))) {
+    SimKnown *k = w->known || !all ? calloc(1, sizeof *k) : NULL;
+    bool ok = k || (all && !w->known);
+    if (k && w->known)
+        ok &= sim_known_merge_(k, w->known, mark_of(what));
+    if (k && !all)
+        ok &= sim_known_raise_(k, (KnownEntry){w->workgroup, w->wave, w->releases}, OF_LOADS) &&
+              sim_known_raise_(k, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}, OF_LOADS);
+    if (!ok) {
         sim_known_free_(k);
         atomic_store(&r->oom, true);
         return;
@@ -125,26 +138,27 @@ sim_race_open_release(SimRace *r, SimRaceWave *w)
     pthread_mutex_lock(&r->lock);
     Epoch *e = &r->chunk[id >> CHUNK_BITS][id & ((1u << CHUNK_BITS) - 1)];
     e->known = k;
-    e->released = e->releases + 1; /* with the store itself */
+    if (all)
+        e->released = e->releases + 1; /* with the store itself */
     pthread_mutex_unlock(&r->lock);
 }
 
 bool
-sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t id)
+sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t id, uint32_t mark)
 {
     Epoch e = epoch_of(r, id);
-    bool ok = sim_known_raise_(to, (KnownEntry){e.group, e.wave, e.released});
-    ok &= sim_known_raise_(to, (KnownEntry){e.group, ALL_WAVES, e.waited});
+    bool ok = sim_known_raise_(to, (KnownEntry){e.group, e.wave, e.released}, mark);
+    ok &= sim_known_raise_(to, (KnownEntry){e.group, ALL_WAVES, e.waited}, mark);
     if (e.known)
-        ok &= sim_known_merge_(to, e.known);
+        ok &= sim_known_merge_(to, e.known, mark);
     return ok;
 }
 
 void
-sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch)
+sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch, SimHand what)
 {
     pthread_mutex_lock(&r->lock);
-    if (!sim_wave_known_(w) || !sim_epoch_merge_(r, w->known, epoch))
+    if (!sim_wave_known_(w) || !sim_epoch_merge_(r, w->known, epoch, mark_of(what)))
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
@@ -168,9 +182,9 @@ sim_race_learn_until(SimRaceWave *w, const SimRaceWave *from, uint32_t bound)
 {
     if (!sim_wave_known_(w))
         return false;
-    bool ok = !from->known || sim_known_merge_(w->known, from->known);
-    ok &= sim_known_raise_(w->known, (KnownEntry){from->workgroup, ALL_WAVES, from->waited});
-    return ok & sim_known_raise_(w->known, (KnownEntry){from->workgroup, from->wave, bound});
+    bool ok = !from->known || sim_known_merge_(w->known, from->known, 0);
+    ok &= sim_known_raise_(w->known, (KnownEntry){from->workgroup, ALL_WAVES, from->waited}, 0);
+    return ok & sim_known_raise_(w->known, (KnownEntry){from->workgroup, from->wave, bound}, 0);
 }
 
 bool
@@ -182,9 +196,7 @@ sim_race_learn(SimRaceWave *w, SimRaceWave *from)
 uint32_t
 sim_race_bound(const SimRaceWave *w, uint32_t wave)
 {
-    const SimKnown *k = w->known;
-    uint32_t i = k ? known_at(k, w->workgroup, wave) : 0;
-    return k && i < k->n && k->e[i].group == w->workgroup && k->e[i].wave == wave ? k->e[i].bound : 0;
+    return w->known ? known_bound(w->known, w->workgroup, wave) : 0;
 }
 
 void
@@ -238,10 +250,10 @@ sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
         return;
     for (uint32_t i = 0; i < n; i++)
         if (waves[i] != first && waves[i]->known)
-            sim_known_merge_(first->known, waves[i]->known);
+            sim_known_merge_(first->known, waves[i]->known, 0);
     for (uint32_t i = 0; i < n; i++)
         if (waves[i] != first && sim_wave_known_(waves[i]))
-            sim_known_merge_(waves[i]->known, first->known);
+            sim_known_merge_(waves[i]->known, first->known, 0);
 }
 
 void

@@ -376,7 +376,7 @@ joined(void *self, uint32_t old)
     KnownEntry room[2];
     const SimKnown had = old ? known_of(r, old, room) : (SimKnown){0};
     SimKnown *to = &r->object[id].known;
-    h->oom |= !sim_known_merge_(to, &had) || !sim_known_merge_(to, &h->more);
+    h->oom |= !sim_known_merge_(to, &had, 0) || !sim_known_merge_(to, &h->more, 0);
     return id;
 }
 
@@ -388,22 +388,25 @@ hand_on(Handed *h, uint64_t addr)
     const Entry *e = sync_find(g, addr);
     uint32_t old = e ? e->pair : sync_elsewhere(r, g, addr);
     if (e && !(old & SIMPLE) && r->object[old].refs == 1 && !(e->dwords & (e->dwords - 1u)))
-        return sim_known_merge_(&r->object[old].known, &h->more);
+        return sim_known_merge_(&r->object[old].known, &h->more, 0);
     uint32_t id = joined(h, old);
     return id && (id == old || sync_set(r, h->to, addr, id)) && !h->oom;
 }
 
 /* The lock is held; s.buckets 0: out of memory. */
 static void
-release(SimRace *r, SimRaceWave *w, Syncs s, const uint64_t *addr, uint64_t lanes)
+release(SimRace *r, SimRaceWave *w, Syncs s, const uint64_t *addr, uint64_t lanes, uint32_t mark)
 {
     Span span[64];
     Handed h = {.r = r, .to = s};
-    w->released = ++w->releases;
-    h.simple = simple_of(r, w);
-    bool ok = s.buckets && sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}) &&
-              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}) &&
-              (!w->known || sim_known_merge_(&h.more, w->known));
+    w->releases++;
+    if (!mark)
+        w->released = w->releases;
+    h.simple = mark ? 0 : simple_of(r, w);
+    bool ok = s.buckets &&
+              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}, mark) &&
+              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}, mark) &&
+              (!w->known || sim_known_merge_(&h.more, w->known, mark));
     uint32_t n = sim_race_spans_(addr, lanes, 1, span);
     for (uint32_t i = 0, one_by_one = 0, comb; i < n && ok; i += comb) {
         comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
@@ -425,7 +428,15 @@ void
 sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
 {
     pthread_mutex_lock(&r->lock);
-    release(r, w, syncs_of_all(r), addr, lanes);
+    release(r, w, syncs_of_all(r), addr, lanes, 0);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_release_loads(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
+{
+    pthread_mutex_lock(&r->lock);
+    release(r, w, syncs_of_all(r), addr, lanes, OF_LOADS);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -433,7 +444,7 @@ void
 sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes)
 {
     pthread_mutex_lock(&r->lock);
-    release(r, w, syncs_of_group(r, w->workgroup, true), addr, lanes);
+    release(r, w, syncs_of_group(r, w->workgroup, true), addr, lanes, 0);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -444,20 +455,20 @@ sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
 }
 
 static void
-acquire(SimRace *r, SimRaceWave *w, Syncs s, uint64_t addr)
+acquire(SimRace *r, SimRaceWave *w, Syncs s, uint64_t addr, uint32_t mark)
 {
     KnownEntry room[2];
     uint32_t id = sync_at(r, s, addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
-    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k)))
+    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k, mark)))
         atomic_store(&r->oom, true);
 }
 
 void
-sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr)
+sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what)
 {
     pthread_mutex_lock(&r->lock);
-    acquire(r, w, syncs_of_all(r), addr);
+    acquire(r, w, syncs_of_all(r), addr, mark_of(what));
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -465,7 +476,7 @@ void
 sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
     pthread_mutex_lock(&r->lock);
-    acquire(r, w, syncs_of_group(r, w->workgroup, false), addr);
+    acquire(r, w, syncs_of_group(r, w->workgroup, false), addr, 0);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -477,8 +488,8 @@ sim_race_released(SimRace *r, uint64_t addr)
     KnownEntry room[2];
     uint32_t id = sync_at(r, syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
-    for (uint32_t i = 0; i < k.n; i++)
-        groups += !i || k.e[i].group != k.e[i - 1].group;
+    for (uint32_t i = 0; i < k.n; i++) /* a group's marked entries come last */
+        groups += !(k.e[i].wave & OF_LOADS) && (!i || k.e[i].group != k.e[i - 1].group);
     pthread_mutex_unlock(&r->lock);
     return groups;
 }
@@ -487,7 +498,7 @@ static void
 carry(SimRace *r, Syncs to, uint64_t addr, uint32_t epoch)
 {
     Handed h = {.r = r, .to = to};
-    if (!sim_epoch_merge_(r, &h.more, epoch) || !hand_on(&h, addr))
+    if (!sim_epoch_merge_(r, &h.more, epoch, 0) || !hand_on(&h, addr))
         atomic_store(&r->oom, true);
     forget(r, &h.memo);
     free(h.more.e);
@@ -532,7 +543,7 @@ sim_race_sync(SimRace *r, uint64_t addr, uint32_t workgroup, SimRaceSync *out)
     uint32_t id = sync_at(r, syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     uint32_t i = known_at(&k, workgroup, 0);
-    bool any = i < k.n && k.e[i].group == workgroup;
+    bool any = i < k.n && k.e[i].group == workgroup && !(k.e[i].wave & OF_LOADS);
     *out = (SimRaceSync){0};
     const struct SimRaceFail *f = r->fails ? fail_at(r, addr, workgroup) : NULL;
     if (f && f->addr == addr && f->is.workgroup == workgroup)

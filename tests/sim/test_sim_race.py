@@ -8,6 +8,7 @@ import random
 import pytest
 
 READ, WRITE, ATOMIC, ATOMIC_READ, MAYBE = range(5)
+ALL, LOADS = range(2)  # what is handed on
 
 
 class Wave(C.Structure):
@@ -58,11 +59,12 @@ def lib(build):
     lib.sim_race_access.argtypes = [
         C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64, C.c_uint32, C.c_int, C.c_uint32, C.POINTER(Hit),
     ]  # fmt: skip
-    lib.sim_race_open_release.argtypes = [C.c_void_p, C.POINTER(Wave)]
+    lib.sim_race_open_release.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_int]
     lib.sim_race_last_store.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
-    lib.sim_race_acquire_store.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint32]
-    for f in ("sim_race_release", "sim_race_acquire"):
-        getattr(lib, f).argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
+    lib.sim_race_acquire_store.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint32, C.c_int]
+    lib.sim_race_release.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
+    lib.sim_race_acquire.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64, C.c_int]
+    lib.sim_race_release_loads.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
     lib.sim_race_release_lanes.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
     lib.sim_race_release_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
     lib.sim_race_acquire_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
@@ -92,25 +94,30 @@ class Program:
         w = self.wave(*who)
         return self.lib.sim_race_access(self.race, C.byref(w), arr, mask, n, kind, pc, C.byref(self.hit))
 
-    def release(self, who, addr) -> None:
-        self.lib.sim_race_release(self.race, C.byref(self.wave(*who)), addr)
+    def release(self, who, addr, what=ALL) -> None:
+        w = C.byref(self.wave(*who))
+        if what == LOADS:
+            self.lib.sim_race_release_loads(self.race, w, (C.c_uint64 * 64)(addr), 1)
+        else:
+            self.lib.sim_race_release(self.race, w, addr)
 
     def release_lanes(self, who, addrs) -> None:
         arr = (C.c_uint64 * 64)(*addrs)
         self.lib.sim_race_release_lanes(self.race, C.byref(self.wave(*who)), arr, (1 << len(addrs)) - 1)
 
-    def store(self, who, addr) -> bool:
-        """A store of which the encoding does not say that it is an atomic one, behind waits for all before it."""
-        self.lib.sim_race_open_release(self.race, C.byref(self.wave(*who)))
+    def store(self, who, addr, what=ALL) -> bool:
+        """A store of which the encoding does not say that it is an atomic one, behind waits for all before it, or for
+        the loads."""
+        self.lib.sim_race_open_release(self.race, C.byref(self.wave(*who)), what)
         return self.access(who, MAYBE, addr)
 
-    def saw(self, who, addr) -> None:
-        """A coherent load or atomic at addr has completed, and an invalidation."""
+    def saw(self, who, addr, what=ALL) -> None:
+        """A coherent load or atomic at addr has completed, and (ALL) an invalidation."""
         w = C.byref(self.wave(*who))
-        self.lib.sim_race_acquire_store(self.race, w, self.lib.sim_race_last_store(self.race, w, addr))
+        self.lib.sim_race_acquire_store(self.race, w, self.lib.sim_race_last_store(self.race, w, addr), what)
 
-    def acquire(self, who, addr) -> None:
-        self.lib.sim_race_acquire(self.race, C.byref(self.wave(*who)), addr)
+    def acquire(self, who, addr, what=ALL) -> None:
+        self.lib.sim_race_acquire(self.race, C.byref(self.wave(*who)), addr, what)
 
     def release_group(self, who, addrs) -> None:
         arr = (C.c_uint64 * 64)(*addrs)
@@ -243,6 +250,31 @@ def test_who_saw_a_store_may_store_over_it(p):
     assert p.store((2,), flag)
 
 
+@pytest.mark.parametrize(("released", "acquired"), [(ALL, LOADS), (LOADS, ALL), (LOADS, LOADS)])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_who_knows_of_loads_alone_may_store_over_what_was_loaded(p, released, acquired, hidden):
+    """A chain of three workgroups of which one part lacks the write-back or the invalidation."""
+    flags = A + 4096, A + 8192
+    wave = (0, 3)  # its loads come before a barrier, wave 0 raises the flag
+    assert not p.access(wave, READ, A) and not p.access((0, 0), READ, A + 4)
+    p.barrier(0, 4)
+    p.access((0, 0), WRITE, A + 8)
+    for who, flag in zip(((0, 0), (1, 0)), flags, strict=True):
+        if hidden:
+            assert not p.store(who, flag, released)
+            p.saw((who[0] + 1, 0), flag, acquired)
+        else:
+            p.release(who, flag, released)
+            p.acquire((who[0] + 1, 0), flag, acquired)
+    assert not p.access((0, 0), READ, A + 12)  # after its flag
+    for at in (A, A + 4):
+        assert not p.access((2, 0), WRITE, at)
+        assert p.access((3, 0), WRITE, at)  # who has seen no flag
+    assert p.access((2, 0), WRITE, A + 12)
+    assert p.access((2, 0), READ, A + 8)  # what was stored is another matter
+    assert p.access((2, 0), WRITE, A + 8)
+
+
 def test_what_comes_after_the_release_is_not_covered(p):
     flag = A + 4096
     p.access((0,), ATOMIC, flag)
@@ -328,6 +360,8 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
         groups, nw = rng.choice([1, 2, 3]), rng.choice([1, 2])
         clock = {(g, w): {(g, w): 1} for g in range(groups) for w in range(nw)}
         sync: dict[int, dict] = {}
+        loads = {who: {} for who in clock}  # the same of what is known of loads alone
+        sync_loads: dict[int, dict] = {}
         last: dict[int, list] = {}  # byte -> [(who, time, kind)]
         apart = [rng.choice([3, 5, 9, 24, 30, 66, 132, 1000, 4096, 5001]) for _ in range(2)]
 
@@ -358,15 +392,25 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
                 for w in range(nw):
                     clock[g, w] = dict(merged)
                     clock[g, w][g, w] = clock[g, w].get((g, w), 0) + 1
+                merged = {}
+                for w in range(nw):
+                    join(merged, loads[g, w])
+                for w in range(nw):
+                    loads[g, w] = dict(merged)
             elif act < 0.3:
-                f = A + 65536 + 4 * rng.randrange(2)
-                p.release(who, f)
-                join(sync.setdefault(f, {}), clock[who])
+                f, what = A + 65536 + 4 * rng.randrange(2), rng.choice([ALL, LOADS])
+                p.release(who, f, what)
+                if what == ALL:
+                    join(sync.setdefault(f, {}), clock[who])
+                join(sync_loads.setdefault(f, {}), loads[who])
+                join(sync_loads[f], clock[who])
                 clock[who][who] += 1
             elif act < 0.45:
-                f = A + 65536 + 4 * rng.randrange(2)
-                p.acquire(who, f)
-                join(clock[who], sync.get(f, {}))
+                f, what = A + 65536 + 4 * rng.randrange(2), rng.choice([ALL, LOADS])
+                p.acquire(who, f, what)
+                if what == ALL:
+                    join(clock[who], sync.get(f, {}))
+                join(loads[who], sync_loads.get(f, {}))
             else:
                 kind = rng.choice([READ, READ, WRITE])
                 n = rng.choice([1, 2, 4] if lanes == 1 else [1, 2, 4, 8, 16])
@@ -390,7 +434,8 @@ def test_random_programs_against_vector_clocks(lib, lanes, page):
                 bad = set()
                 for b in {x + i for x in at for i in range(n)}:
                     for other, time, k in last.get(b, []):
-                        if (k == WRITE or kind == WRITE) and clock[who].get(other, 0) < time:
+                        known = max(clock[who].get(other, 0), loads[who].get(other, 0) if k == READ else 0)
+                        if (k == WRITE or kind == WRITE) and known < time:
                             bad.add(b)
                 want = bool(bad)
                 for b in {x + i for x in at for i in range(n)}:

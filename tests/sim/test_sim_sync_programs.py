@@ -26,13 +26,13 @@ GROUPS = 12
 
 
 @functools.cache
-def compiled(arch: str, program: int) -> bytes:
+def compiled(arch: str, program: int, *flags: str) -> bytes:
     clang = shutil.which("clang-22")
     if not clang or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
         pytest.skip("clang and lld are not installed")
-    flags = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-O2", "-g1", "-nogpulib", "-ffreestanding"]
-    flags += ["-mwavefrontsize64"] if arch.startswith("gfx1") else []  # a workgroup is one wave
-    cmd = [clang, *flags, f"-DPROGRAM={program}", str(SOURCE), "-o", "/dev/stdout"]
+    base = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-O2", "-g1", "-nogpulib", "-ffreestanding"]
+    base += ["-mwavefrontsize64"] if arch.startswith("gfx1") else []  # a workgroup is one wave
+    cmd = [clang, *base, *flags, f"-DPROGRAM={program}", str(SOURCE), "-o", "/dev/stdout"]
     return subprocess.run(cmd, capture_output=True, check=True).stdout
 
 
@@ -57,7 +57,13 @@ def stream_k(rng):
     return groups, args, 2, a @ b
 
 
-PROGRAMS = {"last_block": (1, last_block), "look_back": (2, look_back), "stream_k": (3, stream_k)}
+def shift(rng):
+    x = rng.integers(0, 1 << 20, (GROUPS, 64)).astype(np.uint32)
+    want = np.concatenate([x[:2], x[:-2], x])
+    return GROUPS, [np.concatenate([x, x]), np.zeros(GROUPS, np.uint32), np.uint32(GROUPS)], 0, want
+
+
+PROGRAMS = {"last_block": (1, last_block), "look_back": (2, look_back), "stream_k": (3, stream_k), "shift": (4, shift)}
 
 
 def run(arch: str, name: str, code: bytes, threads: int = 1, seed: int = 0, limit: int = 200_000):
@@ -91,7 +97,7 @@ def test_right_programs_are_clean(arch, name):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["last_block", "look_back", "stream_k"])
 def test_each_wait_and_cache_operation_is_needed(arch, name):
     """Each taken away in turn (s_nop in its place): reported in some order of the workgroups' waves, or harmless."""
     code = compiled(arch, PROGRAMS[name][0])
@@ -124,6 +130,25 @@ def test_each_wait_and_cache_operation_is_needed(arch, name):
     # RDNA's fences wait for stores where an earlier fence of the program has waited for all of them
     silent = [t for _, t in silent if not re.match(r"s_waitcnt_vscnt null, 0x0|s_wait_storecnt 0x0", t)]
     assert not silent
+
+
+def reports_of(arch: str, name: str, code: bytes) -> list:
+    return [r for seed in (0, 5, 6) for r in run(arch, name, code, 1, seed)[1]]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_what_was_loaded_is_stored_over_behind_a_flag(arch):
+    """No cache operation is needed for that, whatever else is not written back; the wait of who loads is, and that the
+    other looks at the flag."""
+    for flags in ((), ("-DDIRTY",)):
+        code = compiled(arch, 4, *flags)
+        kernel, reports, _ = run(arch, "shift", code)
+        assert not [t for _, t, _ in kernel.disassembly() if re.match(CACHE, t)]
+        assert not reports and not reports_of(arch, "shift", code), flags
+    over = r"write of global memory races with a read by|read of global memory races with a write by"
+    for flag in ("-DEARLY", "-DNO_LOOK"):
+        races = [r for r in reports_of(arch, "shift", compiled(arch, 4, flag)) if r.check == "race"]
+        assert races and all(re.match(over, r.message) for r in races), flag
 
 
 STORE = """

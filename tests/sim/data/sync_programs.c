@@ -102,4 +102,27 @@ stream_k(GLOBAL float *a, GLOBAL float *b, GLOBAL float *c, GLOBAL float *work, 
         c[row * n + col] = sum;
     }
 }
+#elif PROGRAM == 4
+/* A shift in place by two parts: a part is stored over once it has been loaded, which its flag says. Nothing that
+ * was stored is loaded, so no cache is written back or emptied. A flag goes up behind the one of the next
+ * part, whose own went up behind that of the part which is stored over: a chain of three. */
+KERNEL
+shift(GLOBAL u32 *x, GLOBAL u32 *flag, u32 groups)
+{
+    u32 g = GROUP, i = ITEM, own = x[g * 64 + i];
+#ifndef EARLY
+    __asm__ volatile("" ::"v"(own)); /* used, so waited for */
+#endif
+#ifdef DIRTY
+    x[(groups + g) * 64 + i] = own; /* which nobody loads */
+#endif
+#ifndef NO_LOOK
+    while (g + 1 < groups && !__builtin_amdgcn_readfirstlane(load(&flag[g + 1])))
+        __builtin_amdgcn_s_sleep(1);
+#endif
+    if (i == 0)
+        store(&flag[g], 1);
+    if (g + 2 < groups)
+        x[(g + 2) * 64 + i] = own;
+}
 #endif
