@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -479,11 +479,12 @@ class CompiledKernel(Launchable):
         """Milliseconds of the phases of the compilation."""
         return dict(self._built.times)
 
-    def verify(self) -> list[Any]:
+    def verify(self, *, ignore: str | Sequence[str] | None = None) -> list[Any]:
         """Checks the code of the specialisation last run without running it: waits, wait states, LDS, registers.
 
-        An empty list, or what is wrong as :class:`tilelang.sim.Finding`."""
-        return verify_built(self._built)
+        An empty list, or what is wrong as :class:`tilelang.sim.Finding`. ``ignore``: rules of "hazard" that are left
+        out, as of :func:`tilelang.sim.verify`; ValueError when a rule does not exist."""
+        return verify_built(self._built, ignore)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the code object to `path`, and the description of its arguments to `path` + ".json"."""

@@ -113,6 +113,18 @@ tl_arena_strdup(TlArena *a, const char *s, size_t n)
 }
 
 char *
+tl_shorten(char *to, size_t cap, const char *name)
+{
+    size_t n = strlen(name), head = (cap - 4) / 2, tail = cap - 4 - head;
+    if (n < cap)
+        return memcpy(to, name, n + 1);
+    memcpy(to, name, head);
+    memcpy(to + head, "...", 3);
+    memcpy(to + head + 3, name + n - tail, tail + 1);
+    return to;
+}
+
+char *
 tl_arena_printf(TlArena *a, const char *fmt, ...)
 {
     TlText t;

@@ -60,6 +60,9 @@ void tl_arena_free(TlArena *a);
 void *tl_arena_alloc(TlArena *a, size_t size, size_t align); /* zeroed; NULL on failure */
 char *tl_arena_strdup(TlArena *a, const char *s, size_t n);  /* NUL-terminated copy of n bytes */
 char *tl_arena_printf(TlArena *a, const char *fmt, ...) TL_PRINTF(2, 3);
+/* A name (mangled ones have hundreds of bytes) into cap > 8 bytes: where it does not fit, its middle is
+ * "...". Returns to. */
+char *tl_shorten(char *to, size_t cap, const char *name);
 #define TL_NEW(a, T)      ((T *)tl_arena_alloc((a), sizeof(T), _Alignof(T)))
 #define TL_NEW_N(a, T, n) ((T *)tl_arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))
 

@@ -452,7 +452,7 @@ sim_global_race(SimWave *w, const SimRec *r, const uint64_t *addr, uint64_t exec
         return;
     if (!sim_race_access(w->g->info->race, &w->race, addr, exec, bytes, kind, r->at, &hit))
         return;
-    char by[48] = "others", why[200] = "", where[160]; /* several, or one that is not remembered */
+    char by[48] = "others", why[200] = "", where[SIM_WHERE]; /* several, or one that is not remembered */
     if (hit.wave != UINT32_MAX)
         snprintf(by, sizeof by, "wave %u of workgroup %u", hit.wave, hit.workgroup);
     if (hit.behind_barrier)
@@ -502,7 +502,7 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
     for (uint32_t k = 0; k < rows; k++) {
         uint32_t row = r->src[1].idx + k;
         uint64_t p = c->vp[row] & glob;
-        char name[16], from[200];
+        char name[16], from[SIM_ORIGIN];
         uint64_t pc;
         if (op->acc.bytes <= 2 && !(op->acc.d16 & 2))
             p &= ~high_only(c, row);

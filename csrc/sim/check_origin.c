@@ -106,7 +106,7 @@ sim_chk_origin_text(SimWave *w, uint32_t i, char *text, size_t n, uint64_t *pc)
 {
     const SimChk *c = w->chk;
     uint32_t org = c->org_off || w->late ? ORG_NONE : c->org[i], of = org >> KIND_BITS;
-    char where[160], name[16];
+    char where[SIM_WHERE], name[16];
     *pc = 0;
     *text = 0;
     switch ((SimOriginKind)(org & KIND_MASK)) {

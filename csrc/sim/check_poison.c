@@ -12,7 +12,7 @@
 static bool
 sink(SimWave *w, const SimRec *r, uint64_t lanes, uint32_t i, const char *what)
 {
-    char name[16], from[200];
+    char name[16], from[SIM_ORIGIN];
     uint64_t pc;
     const char *reg = i == ORG_SCC ? "scc" : i < ROWS ? sim_row_name(i, name) : sim_sreg_name(i - ROWS, name);
     sim_chk_origin_text(w, i, from, sizeof from, &pc);

@@ -255,7 +255,7 @@ check_config(SimDevice *d, const SimLaunch *l)
     const SimKernel *k = l->kernel;
     uint64_t threads = 1, items;
     if (!sim_kernel_has_code(k))
-        return refuse(d, SIM_BAD_CONFIG, "kernel %s has no instructions", k->name);
+        return refuse(d, SIM_BAD_CONFIG, "kernel %s has no instructions", SIM_KERNEL_LABEL(k));
     for (uint32_t i = 0; i < 3; i++) {
         if (!l->grid[i] || !l->block[i])
             return refuse(d, SIM_BAD_CONFIG, "grid and block must be positive");
@@ -271,20 +271,20 @@ check_config(SimDevice *d, const SimLaunch *l)
                           l->grid[i]);
         if (k->reqd_workgroup_size[i] && k->reqd_workgroup_size[i] != l->block[i])
             return refuse(d, SIM_BAD_CONFIG,
-                          "kernel %s must be launched with block dimension %u = %u, not %u", k->name, i,
-                          k->reqd_workgroup_size[i], l->block[i]);
+                          "kernel %s must be launched with block dimension %u = %u, not %u",
+                          SIM_KERNEL_LABEL(k), i, k->reqd_workgroup_size[i], l->block[i]);
     }
     uint32_t limit = k->max_flat_workgroup_size ? TL_MIN(k->max_flat_workgroup_size, 1024) : 1024;
     if (threads > limit)
         return refuse(d, SIM_BAD_CONFIG, "block of %" PRIu64 " threads; kernel %s allows %u", threads,
-                      k->name, limit);
+                      SIM_KERNEL_LABEL(k), limit);
     uint64_t lds = (uint64_t)k->group_size + l->dynamic_lds;
     if (lds > d->chip->lds_per_group)
         return refuse(d, SIM_BAD_CONFIG, "kernel %s needs %" PRIu64 " bytes of LDS; a workgroup on %s has %u",
-                      k->name, lds, d->chip->gfx, d->chip->lds_per_group);
+                      SIM_KERNEL_LABEL(k), lds, d->chip->gfx, d->chip->lds_per_group);
     if (k->private_size > most_scratch(k))
         return refuse(d, SIM_BAD_CONFIG, "kernel %s needs %u bytes of scratch; a lane on %s has %" PRIu64,
-                      k->name, k->private_size, d->chip->gfx, most_scratch(k));
+                      SIM_KERNEL_LABEL(k), k->private_size, d->chip->gfx, most_scratch(k));
     uint32_t occ = sim_occupancy(d, k, (uint32_t)threads, l->dynamic_lds);
     uint64_t groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     if (l->cooperative && groups > (uint64_t)occ * sim_multiprocessors(d))

@@ -22,6 +22,9 @@ typedef struct SimChip {
 
 const SimChip *sim_chip(IsaArch arch);
 
+/* Names in reports, and in the texts for people; longer ones lose their middle. */
+enum { SIM_NAME = 8192, SIM_LABEL = 160 };
+
 typedef struct SimReport { /* flat: read through the private entry points too */
     uint32_t check;        /* SimCheck */
     uint32_t wg[3], wave;
@@ -32,10 +35,10 @@ typedef struct SimReport { /* flat: read through the private entry points too */
     uint64_t address;          /* global address, or offset in LDS or scratch */
     uint32_t has_address;
     uint32_t rule; /* of a hazard: IsaHazardRule */
-    char message[400], kernel[256], text[160], other_text[160], file[256], other_file[256];
-    char buffer[256]; /* where a global address is; "" = none */
-    char function[128],
-        other_function[128]; /* that the kernel called and in which pc lies; "" = the kernel */
+    char message[SIM_MESSAGE], text[160], other_text[160];
+    char buffer[SIM_WHERE]; /* where a global address is; "" = none */
+    /* function: that the kernel called and in which pc lies; "" = the kernel */
+    char kernel[SIM_NAME], function[SIM_NAME], other_function[SIM_NAME], file[1024], other_file[1024];
 } SimReport;
 
 enum { SIM_MAX_REPORTS = 64, SIM_HEAP_BYTES = 1 << 30 /* at first; taken from the host only when used */ };

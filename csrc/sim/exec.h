@@ -37,9 +37,13 @@ uint32_t sim_checks_available(void);    /* bit mask of the checks that are imple
 const char *sim_check_name(SimCheck c); /* "bounds", ... */
 
 #define SIM_AT_ZERO UINT64_MAX
+/* Room for the longest texts: where an address is (sim_describe; names in it have at most 39 bytes), where an
+ * undefined value comes from (an address and some words), what a fault says (an address and a race's
+ * reasons). */
+enum { SIM_WHERE = 288, SIM_ORIGIN = SIM_WHERE + 64, SIM_MESSAGE = SIM_WHERE + 352 };
 typedef struct SimFault {
     SimCheck check;
-    char message[400];
+    char message[SIM_MESSAGE];
     uint32_t wg[3];
     uint32_t wave;       /* index in the workgroup */
     uint64_t lanes;      /* lanes at fault; 0 = the whole wave */

@@ -41,9 +41,7 @@ put_line(TlText *t, const char *key, const char *file, uint32_t line)
         tl_text_puts(t, "null");
         return;
     }
-    char buf[320];
-    snprintf(buf, sizeof buf, "%s:%u", file, line);
-    sim_put_json(t, buf);
+    sim_put_json(t, tl_arena_printf(t->arena, "%s:%u", file, line));
 }
 
 static void

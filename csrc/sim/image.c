@@ -411,7 +411,7 @@ read_descriptor(Loader *ld, SimKernel *k)
     SimImage *im = ld->im;
     uint64_t p = at_vaddr(ld, k->descriptor - im->bias, 64);
     if (!p)
-        return load_fail(ld, "the descriptor of kernel %s lies outside the segments", k->name);
+        return load_fail(ld, "the descriptor of kernel %s lies outside the segments", SIM_KERNEL_LABEL(k));
     k->group_size = sim_dm_get32(p);
     k->private_size = sim_dm_get32(p + 4);
     k->kernarg_size = sim_dm_get32(p + 8);
@@ -427,16 +427,17 @@ read_descriptor(Loader *ld, SimKernel *k)
     const SimSymbol *fn = sim_image_symbol(im, k->name);
     k->empty = fn && fn->type == STT_FUNC && !fn->size && fn->address == k->entry;
     if ((!sim_kernel_has_code(k) && !k->empty) || k->entry & 3)
-        return load_fail(ld, "the entry of kernel %s lies outside the code", k->name);
+        return load_fail(ld, "the entry of kernel %s lies outside the code", SIM_KERNEL_LABEL(k));
     uint32_t arguments = TL_MAX(k->kernarg_size, k->meta_kernarg_size);
     if (arguments > 1 << 20 || k->group_size > 1 << 20)
-        return load_fail(ld, "kernel %s asks for %u bytes of arguments and %u bytes of LDS", k->name,
-                         arguments, k->group_size);
+        return load_fail(ld, "kernel %s asks for %u bytes of arguments and %u bytes of LDS",
+                         SIM_KERNEL_LABEL(k), arguments, k->group_size);
     if (fn && fn->address == k->entry && sim_kernel_has_code(k) && fn->size <= im->code_hi - k->entry)
         k->size = fn->size;
     for (uint32_t i = 0; i < k->nargs; i++)
         if (k->args[i].offset > 1 << 20 || k->args[i].size > 1 << 20)
-            return load_fail(ld, "argument %u of kernel %s lies at offset %u", i, k->name, k->args[i].offset);
+            return load_fail(ld, "argument %u of kernel %s lies at offset %u", i, SIM_KERNEL_LABEL(k),
+                             k->args[i].offset);
     return true;
 }
 
@@ -460,7 +461,7 @@ read_kernels(Loader *ld)
         const char *kd = tl_arena_printf(&im->arena, "%s.kd", k->name);
         const SimSymbol *s = kd ? sim_image_symbol(im, kd) : NULL;
         if (!s)
-            return load_fail(ld, "kernel %s has no descriptor", k->name);
+            return load_fail(ld, "kernel %s has no descriptor", SIM_KERNEL_LABEL(k));
         k->descriptor = s->address;
         if (!read_descriptor(ld, k))
             return false;

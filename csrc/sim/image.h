@@ -111,6 +111,9 @@ sim_image_count_words(const SimImage *im)
     return (im->code_hi - im->code_lo + 3) / 4 + 1;
 }
 
+/* The kernel's name for a text. */
+#define SIM_KERNEL_LABEL(k) tl_shorten((char[160]){0}, 160, (k)->name)
+
 /* Loads size bytes. NULL: error text in why[0..why_size). */
 SimImage *sim_image_load(SimMem *mem, const void *data, uint64_t size, char *why, size_t why_size);
 void sim_image_free(SimImage *im);

@@ -285,7 +285,7 @@ static void
 set_name(char (*to)[40], const char *name)
 {
     if (name)
-        snprintf(*to, sizeof *to, "%s", name);
+        tl_shorten(*to, sizeof *to, name);
 }
 
 /* Takes `o`; frees it on failure. */

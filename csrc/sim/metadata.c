@@ -132,7 +132,7 @@ read_kernel(Loader *ld, MpCursor *c)
     if (!k.name)
         return load_fail(ld, "out of memory");
     if (sim_image_kernel(ld->im, k.name))
-        return load_fail(ld, "the metadata names kernel %s twice", k.name);
+        return load_fail(ld, "the metadata names kernel %s twice", SIM_KERNEL_LABEL(&k));
     return load_add_kernel(ld, &k) || load_fail(ld, "out of memory");
 }
 

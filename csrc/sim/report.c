@@ -142,7 +142,7 @@ put_line(SimImage *im, uint64_t pc, char *file, size_t size, uint32_t *line)
     *file = 0;
     *line = 0;
     if (sim_image_line(im, pc, &name, line))
-        snprintf(file, size, "%s", name);
+        tl_shorten(file, size, name);
 }
 
 /* Where a global address is, in words; offsets in LDS and scratch are below anything that can be mapped. */
@@ -172,7 +172,7 @@ put_function(const SimKernel *k, uint64_t pc, char *to, size_t size)
     for (uint32_t i = 0; i < im->symbols.len; i++) {
         const SimSymbol *s = &im->symbols.data[i];
         if (s->type == STT_FUNC && pc - s->address < s->size)
-            snprintf(to, size, "%s", s->name);
+            tl_shorten(to, size, s->name);
     }
 }
 
@@ -194,7 +194,7 @@ make_report(const SimReporter *r, uint32_t i, SimReport *out)
     out->rule = f->rule;
     out->address = f->address == SIM_AT_ZERO ? 0 : f->address;
     snprintf(out->message, sizeof out->message, "%s", f->message);
-    snprintf(out->kernel, sizeof out->kernel, "%s", r->kernel->name);
+    tl_shorten(out->kernel, sizeof out->kernel, r->kernel->name);
     put_text(im, r->kernel->wave64, f->pc, out->text, sizeof out->text);
     put_line(im, f->pc, out->file, sizeof out->file, &out->line);
     put_function(r->kernel, f->pc, out->function, sizeof out->function);
@@ -235,20 +235,22 @@ static void
 put_place(TlText *out, int64_t pc, const char *function, const char *text, const char *file, uint32_t line)
 {
     uint64_t from = pc < 0 ? -(uint64_t)pc : (uint64_t)pc;
+    char label[SIM_LABEL];
     tl_text_printf(out, "%c0x%" PRIx64, pc < 0 ? '-' : '+', from);
     if (function[0])
-        tl_text_printf(out, " in %s", function);
+        tl_text_printf(out, " in %s", tl_shorten(label, sizeof label, function));
     tl_text_printf(out, ": %s", text);
     if (file[0])
-        tl_text_printf(out, "  (%s:%u)", file, line);
+        tl_text_printf(out, "  (%s:%u)", tl_shorten(label, sizeof label, file), line);
 }
 
 void
 sim_report_print(const SimReport *r, TlText *out)
 {
+    char label[SIM_LABEL];
     tl_text_printf(out, "%s: %s\n  kernel %s, workgroup (%u, %u, %u), wave %u",
-                   sim_check_name((SimCheck)r->check), r->message, r->kernel, r->wg[0], r->wg[1], r->wg[2],
-                   r->wave);
+                   sim_check_name((SimCheck)r->check), r->message, tl_shorten(label, sizeof label, r->kernel),
+                   r->wg[0], r->wg[1], r->wg[2], r->wave);
     if (r->rule)
         tl_text_printf(out, ", rule %s", isa_hazard_rule((IsaHazardRule)r->rule));
     if (r->lanes)

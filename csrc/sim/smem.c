@@ -33,7 +33,7 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
         return true;
     }
     if (UNLIKELY(!x || (bounds && !sim_extent_holds(x, addr, n)))) {
-        char text[160];
+        char text[SIM_WHERE];
         sim_describe(w, addr, n, text, sizeof text);
         if (!sim_fault(w, r, x || bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !x && !bounds, 0,
                        sim_at(addr), UINT32_MAX, 0, "scalar load of %u bytes %s", n, text))

@@ -35,7 +35,7 @@ smem_target(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, bool *stop)
     bool bounds = checking(w, SIM_CHECK_BOUNDS), writable = x && !(x->flags & SIM_EXT_READONLY);
     *stop = false;
     if (UNLIKELY(!writable || (bounds && !sim_extent_holds(x, addr, n)))) {
-        char text[160];
+        char text[SIM_WHERE];
         sim_describe(w, addr, n, text, sizeof text);
         *stop = !sim_fault(w, r, bounds ? SIM_CHECK_BOUNDS : SIM_FAULT_MEMORY, !bounds, 0, sim_at(addr),
                            UINT32_MAX, 0, "scalar write of %u bytes %s", n, text);
@@ -54,7 +54,7 @@ smem_checks(SimWave *w, const SimRec *r, const SimExtent *x, uint64_t addr, uint
             if (!w->chk->sp[r->dst + k])
                 continue;
             w->chk->sp[r->dst + k] = 0;
-            char from[200];
+            char from[SIM_ORIGIN];
             uint64_t pc;
             sim_chk_origin_text(w, ROWS + r->dst + k, from, sizeof from, &pc);
             if (!sim_fault(w, r, SIM_CHECK_INIT, false, 0, addr, UINT32_MAX, pc,

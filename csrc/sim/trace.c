@@ -314,7 +314,7 @@ sim_trace_save(const SimTrace *t, const char *arch, const char *kernel, uint32_t
     h.nwaves = t->nwaves;
     h.skipped = t->skipped;
     snprintf(h.arch, sizeof h.arch, "%s", arch);
-    snprintf(h.kernel, sizeof h.kernel, "%s", kernel);
+    tl_shorten(h.kernel, sizeof h.kernel, kernel);
     memcpy(p, &h, sizeof h);
     p += sizeof h;
     for (const SimTraceWave *w = t->first; w; w = w->next) {

@@ -204,7 +204,7 @@ report_lanes(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t bad, uint32
              bool unmapped)
 {
     uint32_t l = (uint32_t)__builtin_ctzll(bad);
-    char text[150];
+    char text[SIM_WHERE];
     sim_describe(w, v->va[l], n, text, sizeof text);
     bool bounds = checking(w, SIM_CHECK_BOUNDS);
     if (!bounds && !unmapped)

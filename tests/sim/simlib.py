@@ -173,7 +173,8 @@ def pack(v: Any) -> bytes:
     if isinstance(v, list):
         return b"\xdc" + struct.pack(">H", len(v)) + b"".join(pack(x) for x in v)
     if isinstance(v, str):
-        return b"\xd9" + bytes([len(v.encode())]) + v.encode()
+        n = len(v.encode())
+        return (b"\xd9" + bytes([n]) if n < 256 else b"\xda" + struct.pack(">H", n)) + v.encode()
     return b"\xcf" + struct.pack(">Q", v)
 
 

@@ -169,6 +169,53 @@ def test_names_of_any_bytes(tmp_path, monkeypatch):
     assert [r["kernel"] for r in rows] == ["k\u00e4se_\u2603_\U0001f600", "k\u00e4se_\ufffd(\ufffd_\U0001f600"]
 
 
+@pytest.mark.parametrize("length", [39, 40, 300, 8191, 8192, 20000])
+def test_long_names(length, tmp_path, monkeypatch):
+    """A kernel's name has any length: machines get it whole (to 8191 bytes), texts for people lose its middle and
+    nothing that comes after it."""
+    path = tmp_path / "report"
+    monkeypatch.setenv("TILELANG_SIM_REPORT", str(path))
+    name = ("_ZN4tile6detail" + "Ab" * length)[: length - 4] + "_end"
+    past = "s_load_dwordx16 s[4:19], s[0:1], 0x100\ns_waitcnt lgkmcnt(0)"
+    code = link(
+        {name: assemble(past + "\nv_mov_b32_e32 v2, 0\nv_mov_b32_e32 v3, 0\nglobal_store_dword v[2:3], v0, off")}
+    )
+    (kernel,) = sim.Device("gfx942", checks="all").load(code).kernels.values()
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(1, 64)
+    reports = [r for r in e.value.reports if r.check == "bounds"]
+    rows = [r for r in map(json.loads, path.read_text().splitlines()) if r["check"] == "bounds"]
+    assert len(reports) == len(rows) == 2
+    for r, row in zip(reports, rows):
+        assert r.kernel == row["kernel"] == row["function"]
+        assert r.kernel == name if length < 8192 else re.fullmatch("_ZN4tile.*A?b?\\.\\.\\.A?b?.*_end", r.kernel)
+        lines = str(r).splitlines()
+        assert max(map(len, lines)) < 400 and ", workgroup (0, 0, 0), wave 0" in str(r)
+        assert any(line.startswith("  at +0x") and line.endswith(r.text) for line in lines)
+        assert re.search("kernel _ZN4tile.*_end, workgroup", str(r)) and str(r) in row["details"] + "\n"
+    buffer = reports[0].buffer
+    assert re.fullmatch(r"\d+ bytes after the end of kernel arguments '_ZN4tile.*_end' \(0x\w+, 64 bytes\)", buffer)
+    assert buffer in reports[0].message and reports[1].message.endswith("(lane 0)")
+    with pytest.raises(ValueError, match="kernel _ZN4tile.*_end .* 65536"):
+        kernel.launch(1, 64, lds_bytes=1 << 20)
+
+
+def test_long_names_of_functions(tmp_path):
+    clang = shutil.which("clang-22") or pytest.skip("clang-22 is not installed")
+    name, folder = "before_" + "x" * 700, tmp_path / ("d" * 200) / ("e" * 200)
+    folder.mkdir(parents=True)
+    (folder / "call.hip").write_text(CALL.replace("before", name))
+    flags = ["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O2", "-g"]
+    cmd = [clang, *flags, "--offload-arch=gfx942", folder / "call.hip", "-o", "call.hsaco"]
+    subprocess.run(cmd, check=True, cwd=tmp_path)
+    kernel = sim.Device("gfx942").load(tmp_path / "call.hsaco").kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        kernel.launch(1, 64, [np.zeros(64, np.int32), np.zeros(64, np.int32)])
+    (r,) = e.value.reports
+    assert r.function == f"_Z{len(name)}{name}PKii" and r.line == f"{folder}/call.hip:2"
+    assert re.search(r"at -0x\w+ in _Z707before_x+\.\.\.x+PKii: flat_load.*  \(/.*\.\.\.e*/call.hip:2\)", str(r))
+
+
 @pytest.mark.parametrize("version", [4, 5])
 def test_lines_of_headers(tmp_path, version):
     """An instruction of an inlined function has the line of the header that it is in, from where the compiler ran."""

@@ -142,7 +142,14 @@ def test_compiled_kernels_verify(monkeypatch):
         y[p * 64 : p * 64 + 64] = x[p * 64 : p * 64 + 64] * 2
 
     c = tl.compile(twice, target="gfx942", dtypes={"x": tl.float32, "y": tl.float32})
-    assert c.verify() == []
+    assert c.verify() == [] == c.verify(ignore="m0")
+    with pytest.raises(ValueError, match=r"m1.*mfma-valu, .*, m0"):
+        c.verify(ignore="m1")
+    sound, late = c._built.hsaco, "v_mfma_f32_16x16x16_f16 v[8:11], v[0:1], v[2:3], v[4:7]\nv_mov_b32_e32 v20, v8"
+    c._built.hsaco = simlib.code_object(late)
+    assert [f.rule for f in c.verify()] == [f.rule for f in c.verify(ignore="m0")] == ["mfma-valu"]
+    assert c.verify(ignore=["mfma-valu", "m0"]) == []
+    c._built.hsaco = sound
     bad = sim.Finding("wait", "error", "twice", "planted", 0, "", None)
     monkeypatch.setattr(build, "verify", lambda built: [bad])
     monkeypatch.setenv("TILELANG_VERIFY", "1")

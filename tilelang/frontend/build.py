@@ -6,6 +6,7 @@ import difflib
 import sys
 import time
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, lines
@@ -318,9 +319,10 @@ def build(tracing: Tracing, key: Key, options: dict[str, Any], target: str, requ
     return binary
 
 
-def verify(built: Built) -> list[Any]:
-    """What the static verifier finds in the code object, as :class:`tilelang.sim.Finding`."""
-    return module("tilelang.sim").verify(built.hsaco, lds_bytes=built.lds)
+def verify(built: Built, ignore: str | Sequence[str] | None = None) -> list[Any]:
+    """What the static verifier finds in the code object, as :class:`tilelang.sim.Finding`; without the rules of
+    "hazard" that ``ignore`` names."""
+    return module("tilelang.sim").verify(built.hsaco, lds_bytes=built.lds, ignore=ignore)
 
 
 def require_clean(built: Built) -> None:

@@ -35,15 +35,15 @@ class Report(C.Structure):
         ("address", C.c_uint64),
         ("has_address", C.c_uint32),
         ("rule", C.c_uint32),
-        ("message", C.c_char * 400),
-        ("kernel", C.c_char * 256),
+        ("message", C.c_char * 640),
         ("text", C.c_char * 160),
         ("other_text", C.c_char * 160),
-        ("file", C.c_char * 256),
-        ("other_file", C.c_char * 256),
-        ("buffer", C.c_char * 256),
-        ("function", C.c_char * 128),
-        ("other_function", C.c_char * 128),
+        ("buffer", C.c_char * 288),
+        ("kernel", C.c_char * 8192),
+        ("function", C.c_char * 8192),
+        ("other_function", C.c_char * 8192),
+        ("file", C.c_char * 1024),
+        ("other_file", C.c_char * 1024),
     ]
 
 
@@ -121,7 +121,7 @@ class Fault(C.Structure):
 
     _fields_ = [
         ("check", C.c_uint32),
-        ("message", C.c_char * 400),
+        ("message", C.c_char * 640),
         ("wg", C.c_uint32 * 3),
         ("wave", C.c_uint32),
         ("lanes", C.c_uint64),
