@@ -774,6 +774,9 @@ void sim_lds_stats(SimWave *w, const uint32_t *addr, uint64_t exec, const struct
 void sim_chk_prepare(SimBuild *b); /* ranges and classes of ext */
 bool sim_chk_maybe(const SimWave *w,
                    const SimRec *r); /* SimExt.maybe, worked out when it is first asked for */
+/* Scalar loads and s_dcache_inv (check_scalar.c); false: stop. */
+bool sim_chk_scalar_load(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n);
+void sim_chk_scalar_inv(SimWave *w);
 void sim_chk_reset(SimWave *w);
 /* After sim_chk_reset: what the caller of sim_exec_bytes gave is defined. */
 void sim_chk_given(SimWave *w, const SimWaveState *state);

@@ -557,7 +557,7 @@ sim_group_run(SimGroup *g, uint64_t budget, SimMemPort *port, SimStats *stats)
         }
         if (g->ended || w->stop == ST_FAULT || (g->late && !sim_late_between(g, ran)))
             return SIM_RUN_FAULT;
-        if (limit && w->icount > limit && w->stop == ST_RUN) {
+        if (limit && w->icount > limit && (w->stop == ST_RUN || w->stop == ST_SLEEP)) {
             report_waiters(g, w);
             sim_fault(w, w->rec, SIM_FAULT_HANG, true, 0, 0, UINT32_MAX, 0,
                       "wave executed %llu instructions without an end", (unsigned long long)w->icount);

@@ -221,6 +221,7 @@ typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its star
      * intervals for reads, then nwaves for writes; NULL: a barrier orders everything. */
     uint32_t *seen;
     uint32_t nwaves, bound[2];
+    struct SimRaceWave *scalar; /* what it knew when it emptied the scalar cache; NULL: never did */
     uint32_t nreplaced; /* stores that may be atomic and that the last access, an atomic, has replaced */
     struct SimRaceReplaced {
         uint64_t addr;
@@ -290,6 +291,10 @@ bool sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup);
  * memory ran out. */
 bool sim_race_last_party(SimRace *r, SimRaceWave *w, uint64_t addr, uint32_t *group, uint32_t *wave);
 bool sim_race_learn(SimRaceWave *w, SimRaceWave *from);
+/* The scalar cache. inv: the wave has emptied it (false: out of memory). stale: may it hold a byte from
+ * before a write of another wave, which comes before what w does now? Then who wrote it is in *hit. */
+bool sim_race_scalar_inv(SimRaceWave *w);
+bool sim_race_scalar_stale(SimRace *r, SimRaceWave *w, uint64_t addr, SimRaceHit *hit);
 /* until: its accesses with fewer releases than that */
 bool sim_race_learn_until(SimRaceWave *w, const SimRaceWave *from, uint32_t bound);
 uint32_t sim_race_bound(const SimRaceWave *w, uint32_t wave);

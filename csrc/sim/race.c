@@ -731,3 +731,22 @@ sim_race_last_party(SimRace *r, SimRaceWave *w, uint64_t addr, uint32_t *group, 
     *wave = e.wave;
     return true;
 }
+
+bool
+sim_race_scalar_stale(SimRace *r, SimRaceWave *w, uint64_t addr, SimRaceHit *hit)
+{
+    Rec rec = last_write(r, w, addr);
+    if (!rec.epoch || !(rec.mask >> (addr & 3) & 1 || rec.moved))
+        return false;
+    Epoch e = epoch_of(r, rec.epoch);
+    if ((e.group == w->workgroup && e.wave == w->wave) || !before(r, rec.epoch, w, SIM_ACC_READ, false))
+        return false;
+    if (w->scalar && before(r, rec.epoch, w->scalar, SIM_ACC_READ, false))
+        return false;
+    *hit = (SimRaceHit){.addr = addr,
+                        .workgroup = e.group,
+                        .wave = e.wave,
+                        .pc_slot = rec.pc < PC_UNKNOWN ? r->pc_slot[rec.pc] : UINT32_MAX,
+                        .other = rec.atomic && !rec.multi_wave ? SIM_ACC_ATOMIC : SIM_ACC_WRITE};
+    return true;
+}

@@ -232,6 +232,25 @@ sim_race_invalidate(SimRaceWave *w)
 }
 
 bool
+sim_race_scalar_inv(SimRaceWave *w)
+{
+    SimRaceWave *v = w->scalar ? w->scalar : calloc(1, sizeof *v);
+    w->scalar = v;
+    if (!v)
+        return false;
+    v->workgroup = w->workgroup;
+    v->wave = w->wave;
+    v->interval = w->interval;
+    v->waited = w->waited;
+    bool ok = !w->known || (sim_wave_known_(v) && sim_known_merge_(v->known, w->known, 0));
+    if (w->seen && !v->seen)
+        ok &= sim_race_strict(v, w->nwaves);
+    if (v->seen)
+        memcpy(v->seen, w->seen, 2 * sizeof *w->seen * w->nwaves);
+    return ok;
+}
+
+bool
 sim_race_strict(SimRaceWave *w, uint32_t nwaves)
 {
     w->nwaves = nwaves;
@@ -259,6 +278,10 @@ sim_race_barrier(SimRaceWave *const *waves, uint32_t n)
 void
 sim_race_wave_end(SimRaceWave *w)
 {
+    if (w->scalar)
+        sim_race_wave_end(w->scalar);
+    free(w->scalar);
+    w->scalar = NULL;
     sim_known_free_(w->known);
     free(w->seen);
     w->known = NULL;

@@ -46,14 +46,8 @@ sim_smem_read(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n, void *out)
     sim_dm_read(out, addr, n);
     if (w->chk && checking(w, SIM_CHECK_INIT))
         note_undef(w, r, x, addr, n);
-    if (w->g->info && w->g->info->race && checking(w, SIM_CHECK_RACE)) {
-        uint64_t lanes[64];
-        uint32_t each = TL_MIN(n, 4u), count = n / each;
-        for (uint32_t k = 0; k < count; k++)
-            lanes[k] = addr + each * k;
-        sim_global_race(w, r, lanes, (UINT64_C(1) << count) - 1, each,
-                        sim_chk_maybe(w, r) ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ);
-    }
+    if (w->g->info && w->g->info->race && checking(w, SIM_CHECK_RACE) && !sim_chk_scalar_load(w, r, addr, n))
+        return false;
     if (UNLIKELY(w->trace != NULL))
         sim_trace_scalar(w, addr, n);
     if (w->stats)
@@ -131,6 +125,12 @@ BODY(s_buffer_load_narrow)
     w->s[r->dst] = narrow(r, t);
     return NEXT(r);
 }
+BODY(dcache_inv)
+{
+    if (w->chk)
+        sim_chk_scalar_inv(w);
+    return NEXT(r);
+}
 BODY(no_effect)
 {
     (void)w;
@@ -165,6 +165,10 @@ sim_build_smem(SimBuild *b)
         return false;
     const char *n = b->name;
     b->x->poison = POI_NONE;
+    if (!strcmp(n, "s_dcache_inv")) {
+        r->body = f_dcache_inv;
+        return true;
+    }
     if (!strncmp(n, "s_dcache", 8) || !strcmp(n, "s_gl1_inv") || strstr(n, "prefetch") ||
         !strncmp(n, "s_atc_probe", 11)) {
         r->body = f_no_effect;

@@ -178,3 +178,13 @@ def test_flags_of_workgroup_scope_do_not_reach_others():
             2, 64, [np.zeros(128, np.uint32), np.zeros(1, np.uint32)]
         )
     assert {r.check for r in e.value.reports} == {"race"}
+
+
+@pytest.mark.parametrize("delivery", ["now", "late"])
+@pytest.mark.parametrize("nap", ["s_nop 0", "s_sleep 1"])
+def test_waiting_without_an_end_reaches_the_limit(nap, delivery):
+    dev = sim.Device(checks="none", threads=1, max_instructions=5000)
+    k = dev.load(code_object(f"again:\n{nap}\ns_branch again", ())).kernels["k"]
+    with pytest.raises(sim.SimulatorFault) as e:
+        k.launch(2, 128, [], delivery=delivery)
+    assert {r.check for r in e.value.reports} == {"hang"}
