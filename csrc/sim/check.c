@@ -201,6 +201,7 @@ sim_chk_reset(SimWave *w)
     c->ncoherent = 0;
     c->look = c->group_open = c->device_open = c->loads_open = false;
     c->handed = 0;
+    memset(c->later, 0, sizeof c->later);
     c->effects = c->nflag_at = 0;
     memset(c->poll, 0, sizeof c->poll);
     c->now = 1000;

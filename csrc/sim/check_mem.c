@@ -98,11 +98,70 @@ flat_lds(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n, bool write, 
 
 /* ---- ordering with other workgroups ---- */
 
+/* What was released through what one of them has seen. */
+static void
+take(SimWave *w, const struct SimCoherent *q, SimHand what)
+{
+    SimRace *race = w->g->info->race;
+    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const uint32_t saw[] = {q->store[i], q->before[i]};
+        sim_race_acquire(race, &w->race, q->addr[i], what);
+        for (uint32_t k = 0; k < TL_COUNT(saw); k++)
+            if (saw[k] && (!group || sim_race_epoch_is(race, saw[k], w->race.workgroup)))
+                sim_race_acquire_store(race, &w->race, saw[k], what);
+    }
+    if (what == SIM_HAND_GROUP && q->from &&
+        !sim_race_learn_until(&w->race, &w->g->waves[q->from - 1].race, q->bound))
+        sim_race_lost(race);
+}
+
+/* Only the last ones are remembered singly. Who looks at many flags in turn, or waits for some of them while
+ * the others are up, has seen the older ones all the same. */
+static void
+put_off(SimWave *w, const struct SimCoherent *q, SimHand what)
+{
+    SimChk *c = w->chk;
+    struct SimLater *l = &c->later[what - SIM_HAND_LATER];
+    take(w, q, what);
+    l->outer = q->outer && (l->outer || !l->any);
+    if (!cnt_done(&c->n, q->counter, q->seq)) {
+        l->counters |= (uint8_t)(1 << q->counter);
+        l->seq[q->counter] = q->seq; /* the last one is the latest */
+    }
+    l->any = true;
+}
+
+static bool
+later_done(const SimChk *c, const struct SimLater *l)
+{
+    bool done = l->any;
+    for (uint32_t m = l->counters; m; m &= m - 1) {
+        uint32_t k = (uint32_t)__builtin_ctz(m);
+        done &= cnt_done(&c->n, k, l->seq[k]);
+    }
+    return done;
+}
+
+/* They are complete, and behind them the caches were emptied. */
+static void
+take_later(SimWave *w, SimHand what)
+{
+    sim_race_take_later(w->g->info->race, &w->race, what);
+    w->chk->later[what - SIM_HAND_LATER] = (struct SimLater){0};
+}
+
 struct SimCoherent *
 sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope)
 {
     SimChk *c = w->chk;
-    struct SimCoherent *q = &c->coherent[c->ncoherent++ % TL_COUNT(c->coherent)];
+    struct SimCoherent *q = &c->coherent[c->ncoherent % TL_COUNT(c->coherent)];
+    if (c->ncoherent++ >= TL_COUNT(c->coherent)) {
+        if (!q->acquired && q->scope >= ISA_SCOPE_DEVICE)
+            put_off(w, q, SIM_HAND_LATER);
+        if (!q->group && w->g->nwaves > 1)
+            put_off(w, q, SIM_HAND_LATER_GROUP);
+    }
     q->counter = (uint8_t)counter;
     q->seq = c->n.issued[q->counter] + 1;
     q->n = q->from = 0;
@@ -217,22 +276,6 @@ release_group(SimWave *w, const VmLanes *v, uint64_t lanes)
     sim_order_release(w, v->va, lanes);
 }
 
-/* What was released through what one of them has seen. */
-static void
-take_group(SimWave *w, const struct SimCoherent *q)
-{
-    SimRace *race = w->g->info->race;
-    for (uint32_t i = 0; i < q->n; i++) {
-        sim_race_acquire_group(race, &w->race, q->addr[i]);
-        if (sim_race_epoch_is(race, q->store[i], w->race.workgroup))
-            sim_race_acquire_store(race, &w->race, q->store[i], SIM_HAND_ALL);
-        if (sim_race_epoch_is(race, q->before[i], w->race.workgroup))
-            sim_race_acquire_store(race, &w->race, q->before[i], SIM_HAND_ALL);
-    }
-    if (q->from && !sim_race_learn_until(&w->race, &w->g->waves[q->from - 1].race, q->bound))
-        sim_race_lost(race);
-}
-
 /* What loads and atomics that are complete have seen; invalidated: the wave's cache was emptied, which is
  * needed where the waves do not share one. */
 void
@@ -258,22 +301,11 @@ sim_chk_flags_seen(SimWave *w, bool invalidated)
             continue;
         }
         q->group = true;
-        take_group(w, q);
+        take(w, q, SIM_HAND_GROUP);
     }
-}
-
-/* What was released to the device through what one of them has seen. */
-static void
-take(SimWave *w, const struct SimCoherent *q, SimHand what)
-{
-    SimRace *race = w->g->info->race;
-    for (uint32_t i = 0; i < q->n; i++) {
-        sim_race_acquire(race, &w->race, q->addr[i], what);
-        if (q->store[i])
-            sim_race_acquire_store(race, &w->race, q->store[i], what);
-        if (q->before[i])
-            sim_race_acquire_store(race, &w->race, q->before[i], what);
-    }
+    if (later_done(c, &c->later[1]))
+        take_later(w, SIM_HAND_LATER_GROUP);
+    c->group_open |= c->later[1].any;
 }
 
 void
@@ -365,6 +397,10 @@ acquire(SimWave *w, uint32_t scope, bool outer)
         q->acquired = true;
         take(w, q, SIM_HAND_ALL);
     }
+    struct SimLater *l = &c->later[0];
+    l->outer |= outer && later_done(c, l);
+    if ((scope >= ISA_SCOPE_DEVICE || (scope && l->outer)) && later_done(c, l))
+        take_later(w, SIM_HAND_LATER);
 }
 
 /* Invalidations and write-backs: the halves of acquire and release that caches do. */

@@ -451,9 +451,14 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
     } flag_at[4];
     uint32_t nflag_at;
     bool device_open; /* one of them may count as acquired: check_meet.c */
-    uint32_t handed;  /* n.loads at the last release of loads by a store that may be atomic */
-    bool loads_open;  /* ... hands on what was loaded: sim_chk_loads_seen */
-    uint8_t fresh;    /* nothing was loaded since the caches were emptied: check_meet.c */
+    struct SimLater { /* what older ones have seen: for the device, for the workgroup */
+        bool any, outer;
+        uint8_t counters; /* bits: ones that were not complete, up to seq */
+        uint32_t seq[ISA_CNT_COUNT];
+    } later[2];
+    uint32_t handed; /* n.loads at the last release of loads by a store that may be atomic */
+    bool loads_open; /* ... hands on what was loaded: sim_chk_loads_seen */
+    uint8_t fresh;   /* nothing was loaded since the caches were emptied: check_meet.c */
     bool aside; /* the access under way is none of memory that others see, or a grid barrier's own load */
     bool look;  /* the last one's stores are to be looked up */
     uint32_t dma_out; /* loads to LDS not waited for */

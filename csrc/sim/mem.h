@@ -227,6 +227,7 @@ typedef struct SimRaceWave {   /* one a wave, kept by the wave; zero at its star
         uint64_t addr;
         uint32_t epoch;
     } replaced[8];
+    struct SimKnown *later[2]; /* of SIM_HAND_LATER, SIM_HAND_LATER_GROUP */
 } SimRaceWave;
 typedef enum SimAccess {
     SIM_ACC_READ,
@@ -261,13 +262,22 @@ void sim_race_release_lanes(SimRace *r, SimRaceWave *w, const uint64_t *addr, ui
 /* The same by a wave of which only the loads are complete. */
 void sim_race_release_loads(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
 /* What is handed on: all, or that loads are done. That needs neither write-back nor invalidation, and is
- * enough for who stores over what was loaded. */
-typedef enum SimHand { SIM_HAND_ALL, SIM_HAND_LOADS } SimHand;
-/* An atomic or coherent load at addr has completed and (for all) caches were invalidated after it. */
+ * enough for who stores over what was loaded. Or what only waves of its workgroup release to each other.
+ * LATER: not before sim_race_take_later. */
+typedef enum SimHand {
+    SIM_HAND_ALL,
+    SIM_HAND_LOADS,
+    SIM_HAND_GROUP,
+    SIM_HAND_LATER,
+    SIM_HAND_LATER_GROUP
+} SimHand;
+/* An atomic or coherent load at addr has completed and (but for loads) caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what);
 /* The same through an address that only waves of its workgroup look at, until the workgroup ends. */
 void sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, uint64_t lanes);
 void sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr);
+/* LATER or LATER_GROUP: what was put off is known from now on. */
+void sim_race_take_later(SimRace *r, SimRaceWave *w, SimHand what);
 void sim_race_group_end(SimRace *r, uint32_t workgroup);
 /* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
  * accesses are all complete and visible, or its loads; then, by a coherent load of it, the store that it saw

@@ -485,7 +485,9 @@ bool sim_known_raise_(SimKnown *k, KnownEntry x, uint32_t mark);
 bool sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark);
 bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch, uint32_t mark);
 bool sim_wave_known_(SimRaceWave *w); /* there is room for it */
-bool sim_syncs_new_(SimRace *r);      /* false: out of memory, to be freed all the same */
+/* What such an acquire adds to, made if need be; NULL: out of memory. */
+SimKnown *sim_wave_learns_(SimRaceWave *w, SimHand what);
+bool sim_syncs_new_(SimRace *r); /* false: out of memory, to be freed all the same */
 void sim_syncs_free_(SimRace *r);
 /* An atomic puts its record at addr over a store that may be atomic: the release of that store is handed on.
  */

@@ -108,7 +108,24 @@ sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark)
 bool
 sim_wave_known_(SimRaceWave *w)
 {
-    return w->known || (w->known = calloc(1, sizeof *w->known));
+    return sim_wave_learns_(w, SIM_HAND_ALL) != NULL;
+}
+
+SimKnown *
+sim_wave_learns_(SimRaceWave *w, SimHand what)
+{
+    SimKnown **k = what < SIM_HAND_LATER ? &w->known : &w->later[what - SIM_HAND_LATER];
+    return *k ? *k : (*k = calloc(1, sizeof **k));
+}
+
+void
+sim_race_take_later(SimRace *r, SimRaceWave *w, SimHand what)
+{
+    SimKnown *from = w->later[what - SIM_HAND_LATER];
+    if (from && (!sim_wave_known_(w) || !sim_known_merge_(w->known, from, 0)))
+        atomic_store(&r->oom, true);
+    sim_known_free_(from);
+    w->later[what - SIM_HAND_LATER] = NULL;
 }
 
 /* ---- stores that may be releases: chips whose encodings do not tell atomic stores from plain ones ---- */
@@ -158,7 +175,8 @@ void
 sim_race_acquire_store(SimRace *r, SimRaceWave *w, uint32_t epoch, SimHand what)
 {
     pthread_mutex_lock(&r->lock);
-    if (!sim_wave_known_(w) || !sim_epoch_merge_(r, w->known, epoch, mark_of(what)))
+    SimKnown *to = sim_wave_learns_(w, what);
+    if (!to || !sim_epoch_merge_(r, to, epoch, mark_of(what)))
         atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
@@ -283,6 +301,10 @@ sim_race_wave_end(SimRaceWave *w)
     free(w->scalar);
     w->scalar = NULL;
     sim_known_free_(w->known);
+    for (uint32_t i = 0; i < TL_COUNT(w->later); i++) {
+        sim_known_free_(w->later[i]);
+        w->later[i] = NULL;
+    }
     free(w->seen);
     w->known = NULL;
     w->seen = NULL;

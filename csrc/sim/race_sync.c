@@ -454,30 +454,24 @@ sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
     sim_race_release_lanes(r, w, &addr, 1);
 }
 
-static void
-acquire(SimRace *r, SimRaceWave *w, Syncs s, uint64_t addr, uint32_t mark)
-{
-    KnownEntry room[2];
-    uint32_t id = sync_at(r, s, addr);
-    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
-    if (id && (!sim_wave_known_(w) || !sim_known_merge_(w->known, &k, mark)))
-        atomic_store(&r->oom, true);
-}
-
 void
 sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what)
 {
+    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    KnownEntry room[2];
     pthread_mutex_lock(&r->lock);
-    acquire(r, w, syncs_of_all(r), addr, mark_of(what));
+    uint32_t id = sync_at(r, group ? syncs_of_group(r, w->workgroup, false) : syncs_of_all(r), addr);
+    const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
+    SimKnown *to = id ? sim_wave_learns_(w, what) : NULL;
+    if (id && (!to || !sim_known_merge_(to, &k, mark_of(what))))
+        atomic_store(&r->oom, true);
     pthread_mutex_unlock(&r->lock);
 }
 
 void
 sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr)
 {
-    pthread_mutex_lock(&r->lock);
-    acquire(r, w, syncs_of_group(r, w->workgroup, false), addr, 0);
-    pthread_mutex_unlock(&r->lock);
+    sim_race_acquire(r, w, addr, SIM_HAND_GROUP);
 }
 
 uint32_t

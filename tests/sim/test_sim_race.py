@@ -8,7 +8,7 @@ import random
 import pytest
 
 READ, WRITE, ATOMIC, ATOMIC_READ, MAYBE = range(5)
-ALL, LOADS = range(2)  # what is handed on
+ALL, LOADS, GROUP, LATER, LATER_GROUP = range(5)  # what is handed on
 
 
 class Wave(C.Structure):
@@ -30,6 +30,7 @@ class Wave(C.Structure):
         ("bound", C.c_uint32 * 2),
         ("nreplaced", C.c_uint32),
         ("replaced", C.c_uint64 * 16),
+        ("later", C.c_void_p * 2),
     ]
 
 
@@ -65,6 +66,7 @@ def lib(build):
     lib.sim_race_release.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
     lib.sim_race_acquire.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64, C.c_int]
     lib.sim_race_release_loads.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
+    lib.sim_race_take_later.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_int]
     lib.sim_race_release_lanes.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
     lib.sim_race_release_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.POINTER(C.c_uint64), C.c_uint64]
     lib.sim_race_acquire_group.argtypes = [C.c_void_p, C.POINTER(Wave), C.c_uint64]
@@ -275,6 +277,27 @@ def test_who_knows_of_loads_alone_may_store_over_what_was_loaded(p, released, ac
     assert p.access((2, 0), WRITE, A + 8)
 
 
+def test_what_is_put_off(p):
+    """Known no sooner than it is taken, and then all of it; the workgroup's own apart from the device's."""
+    flags = [A + 4096, A + 8192, A + 12288]
+    for i, f in enumerate(flags):
+        assert not p.access((i, 0), WRITE, A + 4 * i)
+        p.release((i, 0), f)
+    assert not p.access((9, 1), WRITE, A + 16)
+    p.release_group((9, 1), flags)
+    for f in flags:
+        p.acquire((9, 0), f, LATER)
+        p.acquire((9, 0), f, LATER_GROUP)
+    assert all(p.access((7 + 3 * i, 0), READ, A + 4 * i) for i in range(3))
+    w = C.byref(p.wave(9, 0))
+    p.lib.sim_race_take_later(p.race, w, LATER_GROUP)
+    assert not p.access((9, 0), READ, A + 16)
+    assert p.access((9, 0), READ, A)
+    p.lib.sim_race_take_later(p.race, w, LATER)
+    assert not any(p.access((9, 0), READ, A + 4 * i) for i in range(3))
+    p.lib.sim_race_take_later(p.race, w, LATER)  # nothing is left
+
+
 def test_what_comes_after_the_release_is_not_covered(p):
     flag = A + 4096
     p.access((0,), ATOMIC, flag)
@@ -329,6 +352,8 @@ def test_releases_within_a_workgroup(p):
         p.acquire_group(other, A + 4096)
         p.acquire(other, A + 4096)
         assert p.access(other, READ, A) and p.hit.workgroup == 3
+    for group in range(100, 500):
+        p.wave(group, 0), p.wave(group, 1)  # what the test itself needs
     before = heap()
     for group in range(100, 500):
         p.acquire_group((group, 1), A)

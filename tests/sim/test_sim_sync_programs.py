@@ -63,7 +63,19 @@ def shift(rng):
     return GROUPS, [np.concatenate([x, x]), np.zeros(GROUPS, np.uint32), np.uint32(GROUPS)], 0, want
 
 
-PROGRAMS = {"last_block": (1, last_block), "look_back": (2, look_back), "stream_k": (3, stream_k), "shift": (4, shift)}
+def gather(rng):
+    want = (np.arange(GROUPS - 1)[:, None] + np.arange(64)).sum(0, dtype=np.uint32)
+    args = [np.zeros((GROUPS, 64), np.uint32), np.zeros(GROUPS, np.uint32), np.zeros(64, np.uint32), np.uint32(GROUPS)]
+    return GROUPS, args, 2, want
+
+
+PROGRAMS = {
+    "last_block": (1, last_block),
+    "look_back": (2, look_back),
+    "stream_k": (3, stream_k),
+    "shift": (4, shift),
+    "gather": (5, gather),
+}
 
 
 def run(arch: str, name: str, code: bytes, threads: int = 1, seed: int = 0, limit: int = 200_000):
@@ -97,7 +109,7 @@ def test_right_programs_are_clean(arch, name):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("name", ["last_block", "look_back", "stream_k"])
+@pytest.mark.parametrize("name", ["last_block", "look_back", "stream_k", "gather"])
 def test_each_wait_and_cache_operation_is_needed(arch, name):
     """Each taken away in turn (s_nop in its place): reported in some order of the workgroups' waves, or harmless."""
     code = compiled(arch, PROGRAMS[name][0])
@@ -128,7 +140,10 @@ def test_each_wait_and_cache_operation_is_needed(arch, name):
     assert seen["wait"] >= 3 and seen["cache"] >= (2 if arch in ("gfx942", "gfx950") else 1)
     assert named["wait"] >= 1 and named["cache"] >= 1
     # RDNA's fences wait for stores where an earlier fence of the program has waited for all of them
-    silent = [t for _, t in silent if not re.match(r"s_waitcnt_vscnt null, 0x0|s_wait_storecnt 0x0", t)]
+    idle = r"s_waitcnt_vscnt null, 0x0|s_wait_storecnt 0x0"
+    if name == "gather":  # ... and for loads where there were none
+        idle += "|s_wait_loadcnt 0x0"
+    silent = [t for _, t in silent if not re.match(idle, t)]
     assert not silent
 
 

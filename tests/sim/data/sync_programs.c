@@ -125,4 +125,28 @@ shift(GLOBAL u32 *x, GLOBAL u32 *flag, u32 groups)
     if (g + 2 < groups)
         x[(g + 2) * 64 + i] = own;
 }
+#elif PROGRAM == 5
+/* Each lane of the last workgroup waits for another flag. They come one after the other, so that most lanes have seen
+ * theirs long before the loop ends. */
+KERNEL
+gather(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out, u32 groups)
+{
+    u32 g = GROUP, i = ITEM, sum = 0;
+    if (g + 1 < groups) {
+        for (u32 k = 0; k < 20 * (groups - g); k++)
+            __builtin_amdgcn_s_sleep(8);
+        data[g * 64 + i] = g + i;
+        RELEASE();
+        if (i == 0)
+            store(&flag[g], 1);
+        return;
+    }
+    if (i < g)
+        while (!load(&flag[i]))
+            __builtin_amdgcn_s_sleep(1);
+    ACQUIRE();
+    for (u32 k = 0; k < g; k++)
+        sum += data[k * 64 + i];
+    out[i] = sum;
+}
 #endif
