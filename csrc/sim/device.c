@@ -184,6 +184,24 @@ sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind)
     return ok;
 }
 
+int
+sim_device_share(SimDevice *d, uint64_t base)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    int fd = sim_mem_share(d->mem, base);
+    pthread_mutex_unlock(&d->launch_lock);
+    return fd;
+}
+
+bool
+sim_device_stretches(SimDevice *d, uint64_t lo, uint64_t hi, const SimStretch *s, uint32_t n)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    bool ok = sim_mem_stretches(d->mem, lo, hi, s, n);
+    pthread_mutex_unlock(&d->launch_lock);
+    return ok;
+}
+
 /* ---- occupancy ---- */
 
 uint32_t

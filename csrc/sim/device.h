@@ -95,6 +95,12 @@ void sim_device_unload(SimDevice *d, SimImage *im);
 /* Around fork(): waits until nothing runs on the device and keeps it so; gives it back on both sides. */
 void sim_device_fork(SimDevice *d, bool before);
 
+/* sim_mem_share, when no launch is running any more. */
+int sim_device_share(SimDevice *d, uint64_t base);
+
+/* sim_mem_stretches, when no launch is running any more. */
+bool sim_device_stretches(SimDevice *d, uint64_t lo, uint64_t hi, const SimStretch *s, uint32_t n);
+
 /* Frees memory of sim_mem_alloc, or ends what sim_mem_add began, when no launch is running any more. */
 bool sim_device_release(SimDevice *d, uint64_t base, SimExtentKind kind);
 

@@ -42,6 +42,10 @@ typedef struct SimLocation { /* hipMemLocation */
     int type, id;
 } SimLocation;
 
+typedef struct SimIpcHandle { /* hipIpcMemHandle_t */
+    char reserved[64];
+} SimIpcHandle;
+
 typedef struct KernelParams { /* hipKernelNodeParams */
     SimDim3 block;
     void **extra;
@@ -60,6 +64,7 @@ typedef enum HandleKind {
     HANDLE_NODE,
     HANDLE_EXEC,
     HANDLE_POOL,
+    HANDLE_MEMORY,
     HANDLE_KINDS
 } HandleKind;
 
@@ -142,6 +147,7 @@ bool sim_hip_track(SimDevice *d); /* false: out of memory */
 void sim_hip_untrack(const SimDevice *d);
 void sim_hip_fat_fork(bool before);     /* hip_fat.c */
 void sim_hip_capture_fork(bool before); /* hip_capture.c */
+void sim_hip_virtual_fork(bool before); /* hip_virtual.c */
 /* The device whose memory holds addr; NULL: none. */
 HipDevice *sim_hip_owner(const void *p, SimExtent *x);
 
@@ -166,6 +172,8 @@ hipError_t sim_hip_load(void **module, const void *image, const SimManaged *know
 
 /* A second name or a refused function; NULL: there is no such export. */
 void *sim_hip_more(const char *name);
+/* hipErrorNotSupported; the first time (*said: not) stderr is told what. */
+hipError_t sim_hip_refuse(const char *what, atomic_bool *said);
 
 /* ---- hip_launch.c ---- */
 
@@ -176,6 +184,11 @@ hipError_t sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool c
 
 /* The explicit arguments as one (malloc'ed) buffer, from either form. */
 hipError_t sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size);
+
+/* ---- hip_virtual.c ---- */
+
+/* Is some of [p, p + n) reserved? Then the host may touch only what devices may. */
+bool sim_hip_virtual_touches(const void *p, size_t n);
 
 /* ---- hip_range.c ---- */
 

@@ -42,10 +42,11 @@ enum { FLAG_AUTO_FREE = 1, FLAG_UPLOAD = 2, FLAG_DEVICE_LAUNCH = 4, FLAG_NODE_PR
 static hipError_t
 with_flags(void **exec, void *graph, uint64_t flags)
 {
+    static atomic_bool said;
     if (flags & ~(uint64_t)(FLAG_AUTO_FREE | FLAG_UPLOAD | FLAG_DEVICE_LAUNCH | FLAG_NODE_PRIORITY))
         return hipErrorInvalidValue;
     if (flags & FLAG_DEVICE_LAUNCH)
-        return hipErrorNotSupported;
+        return sim_hip_refuse("a graph that kernels launch (hipGraphInstantiateFlagDeviceLaunch)", &said);
     return instantiate(exec, graph, flags);
 }
 

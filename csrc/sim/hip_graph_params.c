@@ -40,10 +40,11 @@ enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_ARRAY = 10, KIND_DEFAULT = 4 };
 hipError_t
 sim_graph_copy_3d(const void *params, HipCopy *out)
 {
+    static atomic_bool said;
     Copy3D p;
     memcpy(&p, params, sizeof p);
     if (p.src_array || p.dst_array)
-        return hipErrorNotSupported;
+        return sim_hip_refuse("a copy from or to an array (hipMemcpy3D)", &said);
     if (!p.src.ptr || !p.dst.ptr)
         return hipErrorInvalidValue;
     if ((p.extent[1] > 1 || p.extent[2] > 1) && (p.extent[0] > p.src.pitch || p.extent[0] > p.dst.pitch))
@@ -71,10 +72,11 @@ drv_start(const DrvSide *s)
 hipError_t
 sim_graph_copy_drv(const void *params, HipCopy *out)
 {
+    static atomic_bool said;
     DrvCopy3D p;
     memcpy(&p, params, sizeof p);
     if (p.src.type == TYPE_ARRAY || p.dst.type == TYPE_ARRAY)
-        return hipErrorNotSupported;
+        return sim_hip_refuse("a copy from or to an array (hipDrvMemcpy3D)", &said);
     *out = (HipCopy){.dst = drv_start(&p.dst),
                      .src = drv_start(&p.src),
                      .width = p.width,

@@ -213,6 +213,7 @@ sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t 
 hipError_t
 sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool cooperative, void *stream)
 {
+    static atomic_bool said;
     HipStream *capturing;
     void *f;
     Node n;
@@ -224,7 +225,7 @@ sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool cooperative,
     if (!capturing)
         return sim_hip_run(f, p, partial, cooperative);
     if (partial && (partial[0] || partial[1] || partial[2]))
-        return hipErrorNotSupported;
+        return sim_hip_refuse("a captured launch whose grid is no multiple of its block", &said);
     e = sim_graph_kernel_node(p, &n);
     n.cooperative = cooperative;
     return e == hipSuccess ? sim_hip_capture(capturing, &n) : e;

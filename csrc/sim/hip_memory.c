@@ -45,7 +45,7 @@ release(void *p, SimExtentKind kind)
         return e;
     SimExtent x;
     HipDevice *d = sim_hip_owner(p, &x);
-    if (!d || !sim_device_release(d->sim, (uint64_t)p, kind))
+    if (!d || x.tag & (SIM_TAG_VIRTUAL | SIM_TAG_IPC) || !sim_device_release(d->sim, (uint64_t)p, kind))
         return hipErrorInvalidValue;
     sim_hip_forget_hints(x.base, x.size);
     return hipSuccess;
@@ -285,7 +285,7 @@ sim_hip_range_ok(const void *p, size_t n, HipDevice **d)
     SimExtent x;
     *d = sim_hip_owner(p, &x);
     if (!*d)
-        return sim_hip_mapped(p, n);
+        return sim_hip_mapped(p, n) && !sim_hip_virtual_touches(p, n);
     return !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
 }
 
@@ -501,12 +501,13 @@ start_2d(const Side2D *s)
 static hipError_t
 read_2d(const void *params, HipCopy *out)
 {
+    static atomic_bool said;
     Param2D p;
     if (!params)
         return hipErrorInvalidValue;
     memcpy(&p, params, sizeof p);
     if (p.src.array || p.dst.array)
-        return hipErrorNotSupported;
+        return sim_hip_refuse("a copy from or to an array (hipMemcpyParam2D)", &said);
     return rows_2d(start_2d(&p.dst), p.dst.pitch ? p.dst.pitch : p.width, start_2d(&p.src),
                    p.src.pitch ? p.src.pitch : p.width, p.width, p.height, DEFAULT_KIND, out);
 }

@@ -4,12 +4,12 @@
 
 #include "sim/hip.h"
 
-static hipError_t
-refuse(const char *name, atomic_bool *said)
+hipError_t
+sim_hip_refuse(const char *name, atomic_bool *said)
 {
     if (!atomic_exchange(said, true))
         fprintf(stderr, "tilelang simulator: %s is not supported\n", name);
-    return sim_hip_result(hipErrorNotSupported);
+    return hipErrorNotSupported;
 }
 
 /* The arguments are the caller's business in every calling convention that we build for. */
@@ -19,7 +19,7 @@ refuse(const char *name, atomic_bool *said)
     hipError_t name(void)                                                                                    \
     {                                                                                                        \
         static atomic_bool said;                                                                             \
-        return refuse(#name, &said);                                                                         \
+        return sim_hip_result(sim_hip_refuse(#name, &said));                                                 \
     }
 #include "sim/hip_more.def"
 #undef SIM_ALIAS

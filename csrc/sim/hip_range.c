@@ -19,9 +19,11 @@ memory_type(const SimExtent *x)
 }
 
 static int
-ordinal(const HipDevice *d)
+ordinal(const HipDevice *d, const SimExtent *x)
 {
     int i = 0;
+    if (x->tag & SIM_TAG_VIRTUAL) /* several devices may know it */
+        return SIM_TAG_IS_OF(x->tag);
     while (sim_hip_device(i) && sim_hip_device(i) != d)
         i++;
     return i;
@@ -80,7 +82,7 @@ pointer_attribute(void *value, int attribute, void *p)
         *(bool *)value = memory_type(&x) == TYPE_MANAGED;
         break;
     case 9:
-        *(int *)value = ordinal(d);
+        *(int *)value = ordinal(d, &x);
         break;
     case 11:
         memcpy(value, &x.base, 8);
@@ -134,7 +136,7 @@ hipPointerGetAttributes(void *attributes, const void *p)
     if (!sim_hip_device_count())
         RETURN(hipErrorNoDevice);
     HipDevice *d = sim_hip_owner(p, &x);
-    PointerAttributes a = {.type = TYPE_UNREGISTERED, .device = d ? ordinal(d) : NO_DEVICE};
+    PointerAttributes a = {.type = TYPE_UNREGISTERED, .device = d ? ordinal(d, &x) : NO_DEVICE};
     if (d) {
         a.type = memory_type(&x);
         a.device_pointer = (void *)p;

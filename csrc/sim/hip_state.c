@@ -39,6 +39,7 @@ fork_locks(bool before)
         pthread_rwlock_wrlock(&state.modules);
         sim_hip_fat_fork(true);
         sim_hip_capture_fork(true);
+        sim_hip_virtual_fork(true);
         pthread_mutex_lock(&state.tracked_lock);
         for (int i = 0; i < state.ndev; i++)
             pthread_mutex_lock(&state.dev[i].lock);
@@ -66,6 +67,7 @@ fork_locks(bool before)
         pthread_mutex_unlock(&state.dev[i].lock);
     }
     pthread_mutex_unlock(&state.tracked_lock);
+    sim_hip_virtual_fork(false);
     sim_hip_capture_fork(false);
     sim_hip_fat_fork(false);
     pthread_rwlock_unlock(&state.modules);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sim/mem_int.h"
 #include "sim/view.h"
@@ -20,6 +22,7 @@ typedef struct Owned {
     SimExtent x;
     void *map; /* NULL: host-owned */
     uint64_t map_size;
+    int file; /* 1 + a descriptor that it is the memory of; 0: of none */
     char name[40];
 } Owned;
 
@@ -262,6 +265,8 @@ owned_free(Owned *o)
 {
     if (o->map)
         munmap(o->map, o->map_size);
+    if (o->file)
+        close(o->file - 1);
     free(o->x.init);
     free(o->x.whole);
     free(o);
@@ -357,6 +362,80 @@ sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const 
     return owned_insert(m, o) ? p : NULL;
 }
 
+static uint64_t
+whole_pages(uint64_t size)
+{
+    return (TL_MAX(size, 1) + SIM_MEM_PAGE - 1) & ~(uint64_t)(SIM_MEM_PAGE - 1);
+}
+
+void *
+sim_mem_attach(SimMem *m, int fd, uint64_t size)
+{
+    struct stat st;
+    uint64_t body = whole_pages(size);
+    if (size > (UINT64_C(1) << 46) || fstat(fd, &st) || st.st_size < 0 || (uint64_t)st.st_size != body)
+        return NULL;
+    Owned *o = calloc(1, sizeof *o);
+    void *p = mmap(NULL, body + SIM_MEM_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!o || p == MAP_FAILED) {
+        free(o);
+        return NULL;
+    }
+    o->map = p;
+    o->map_size = body + SIM_MEM_PAGE;
+    o->x = (SimExtent){.base = (uint64_t)p, .size = size, .kind = SIM_EXT_MALLOC, .flags = SIM_EXT_DENSE};
+    o->x.tag = SIM_TAG_IPC;
+    if (mmap(p, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        owned_free(o);
+        return NULL;
+    }
+    return owned_insert(m, o) ? p : NULL;
+}
+
+/* The bytes of [base, base + n) as a file; pages of zeros take no room. */
+static int
+to_file(uint64_t base, uint64_t n)
+{
+    static const char zeros[SIM_MEM_PAGE];
+    char page[SIM_MEM_PAGE];
+    int fd = memfd_create("tilelang simulator", MFD_CLOEXEC);
+    bool ok = fd >= 0 && !ftruncate(fd, (off_t)n);
+    for (uint64_t at = 0; ok && at < n; at += sizeof page) {
+        sim_dm_read(page, base + at, sizeof page);
+        if (memcmp(page, zeros, sizeof page))
+            ok = pwrite(fd, page, sizeof page, (off_t)at) == (ssize_t)sizeof page;
+    }
+    if (ok || fd < 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int
+sim_mem_share(SimMem *m, uint64_t base)
+{
+    int fd = -1;
+    pthread_mutex_lock(&m->lock);
+    for (uint32_t i = 0; i < m->nowned; i++) {
+        Owned *o = m->owned[i];
+        if (o->x.base != base || o->x.kind != SIM_EXT_MALLOC || !o->map || o->x.tag & SIM_TAG_IPC)
+            continue;
+        uint64_t body = whole_pages(o->x.size);
+        if (!o->file && (fd = to_file(base, body)) >= 0) {
+            if (mmap(o->map, body, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+                close(fd);
+            else
+                o->file = fd + 1;
+        }
+        fd = o->file - 1;
+        if (fd >= 0)
+            sim_mark_defined(&o->x, base, o->x.size);
+        break;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return fd;
+}
+
 bool
 sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t flags, const char *name)
 {
@@ -369,6 +448,57 @@ sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t f
                        .flags = (uint8_t)(flags | SIM_EXT_DENSE | SIM_EXT_HOSTOWNED)};
     set_name(&o->name, name);
     return owned_insert(m, o);
+}
+
+static bool
+reserve(SimMem *m, uint32_t n)
+{
+    if (m->nowned + n <= m->owned_cap)
+        return true;
+    uint32_t cap = TL_MAX(m->nowned + n, m->owned_cap * 2);
+    Owned **p = realloc(m->owned, cap * sizeof *p);
+    if (!p)
+        return false;
+    m->owned = p;
+    m->owned_cap = cap;
+    return true;
+}
+
+bool
+sim_mem_stretches(SimMem *m, uint64_t lo, uint64_t hi, const SimStretch *s, uint32_t n)
+{
+    Owned **made = calloc(n + 1, sizeof *made);
+    bool ok = made != NULL;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        if (!(ok = (made[i] = calloc(1, sizeof **made)) != NULL))
+            break;
+        made[i]->x =
+            (SimExtent){.base = s[i].base, .size = s[i].size, .kind = SIM_EXT_MALLOC, .tag = s[i].tag};
+        made[i]->x.flags = (uint8_t)(s[i].flags | SIM_EXT_DENSE | SIM_EXT_HOSTOWNED);
+    }
+    pthread_mutex_lock(&m->lock);
+    if ((ok = ok && reserve(m, n))) {
+        uint32_t k = 0, end;
+        while (k < m->nowned && m->owned[k]->x.base < lo)
+            k++;
+        for (end = k; end < m->nowned && m->owned[end]->x.base < hi; end++) {
+            m->bytes -= m->owned[end]->x.size;
+            owned_free(m->owned[end]);
+        }
+        memmove(m->owned + k + n, m->owned + end, (m->nowned - end) * sizeof *m->owned);
+        memcpy(m->owned + k, made, n * sizeof *made);
+        m->nowned += n - (end - k);
+        for (uint32_t i = 0; i < n; i++) {
+            made[i]->x.id = m->next_id++;
+            m->bytes += made[i]->x.size;
+        }
+        touch(m);
+    }
+    pthread_mutex_unlock(&m->lock);
+    for (uint32_t i = 0; !ok && made && i < n; i++)
+        free(made[i]);
+    free(made);
+    return ok;
 }
 
 void

@@ -64,6 +64,10 @@ typedef struct SimExtent {
 } SimExtent;
 #define SIM_TAG_MANAGED    (UINT64_C(1) << 32) /* of SIM_EXT_PINNED: managed memory */
 #define SIM_TAG_REGISTERED (UINT64_C(1) << 33) /* of SIM_EXT_PINNED: the program's own memory */
+#define SIM_TAG_VIRTUAL   (UINT64_C(1) << 34) /* of SIM_EXT_MALLOC: mapped, of the device in SIM_TAG_DEVICE */
+#define SIM_TAG_IPC       (UINT64_C(1) << 35) /* of SIM_EXT_MALLOC: another process's */
+#define SIM_TAG_DEVICE(d) ((uint64_t)(d) << 40)
+#define SIM_TAG_IS_OF(tag) ((int)((tag) >> 40 & 255))
 
 typedef struct SimMem SimMem;                 /* allocation table of one device */
 typedef struct SimMemSnapshot SimMemSnapshot; /* immutable, reference counted */
@@ -161,6 +165,10 @@ void sim_mem_free(SimMem *m);           /* frees all memory it owns */
 /* Own memory, page-aligned with an unmapped page behind it; contents undefined (filled with 0xcd), exact
  * size. NULL: out of memory. */
 void *sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name);
+/* Memory of sim_mem_alloc from now on as a file (its descriptor, which stays the table's; -1: impossible), so
+ * that another process can have it by sim_mem_attach, where it counts as defined; here it does so too. */
+int sim_mem_share(SimMem *m, uint64_t base);
+void *sim_mem_attach(SimMem *m, int fd, uint64_t size); /* NULL: the file is too short, or out of memory */
 /* false: no extent begins at base. */
 bool sim_mem_tag(SimMem *m, uint64_t base, uint64_t tag);
 /* From now on a store to this memory of sim_mem_alloc is a bounds fault; false: no such extent. */
@@ -177,6 +185,13 @@ bool sim_mem_unregister(SimMem *m, uint64_t id);
 /* Adds an extent over memory that the caller owns and outlives it (code segments inside one mapping, pinned
  * host memory); flags as in SimExtent (SIM_EXT_DENSE and SIM_EXT_HOSTOWNED are implied). */
 bool sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t flags, const char *name);
+/* At once: what begins in [lo, hi), all of it made by this, is gone, and there are these stretches of memory
+ * of the caller's (SIM_EXT_MALLOC). false: out of memory, nothing changed. */
+typedef struct SimStretch {
+    uint64_t base, size, tag;
+    uint8_t flags;
+} SimStretch;
+bool sim_mem_stretches(SimMem *m, uint64_t lo, uint64_t hi, const SimStretch *s, uint32_t n);
 /* Host-side writes (memcpy, memset) define bytes; copies carry definedness along. */
 void sim_mem_define(SimMem *m, uint64_t addr, uint64_t n);
 void sim_mem_copy_defined(SimMem *m, uint64_t dst, uint64_t src, uint64_t n);
