@@ -237,6 +237,19 @@ halves_poison(const SimWave *w, const SimRec *r, const SimOpDesc *d, uint64_t *l
     }
 }
 
+/* Is source i the low half of its register: by its type, by what SDWA selects? */
+static bool
+operand_low(const SimExt *x, uint32_t i)
+{
+    const IsaInst *in = &x->in;
+    uint8_t type = x->desc->t[i], sel = i ? in->src1_sel : in->src0_sel;
+    if (in->form == ISA_SDWA && i < 2)
+        return sel == 0 || sel == 1 || sel == 4; /* a byte of it, or it */
+    if (x->desc->flags & OPF_MIX)
+        return (in->op_sel_hi >> i & 1) && !(in->op_sel >> i & 1);
+    return sim_type_is16(type) && !(in->op_sel >> i & 1);
+}
+
 /* Does source i matter in its low half alone: because the operand is that half, or another one masks it? */
 static bool
 low_half_only(const SimWave *w, const SimRec *r, const SimExt *x, uint32_t i)
@@ -244,7 +257,9 @@ low_half_only(const SimWave *w, const SimRec *r, const SimExt *x, uint32_t i)
     for (uint32_t k = 0; k < x->nvread; k++)
         if (x->vread[k].cls == i && x->vread[k].start == r->src[i].idx && x->vread[k].half)
             return x->vread[k].half == 1;
-    if (!x->desc || strcmp(x->desc->name, "v_and_b32"))
+    if (!x->desc || operand_low(x, i))
+        return x->desc != NULL;
+    if (strcmp(x->desc->name, "v_and_b32"))
         return false;
     SimSrc mask = r->src[!i];
     return (mask.kind == SRC_C && w->code->consts[mask.idx][0] <= 0xffff) ||

@@ -7,6 +7,7 @@ import pytest
 sim = pytest.importorskip("tilelang.sim")
 
 from isa_ref import encode, hexrow  # noqa: E402
+from simlib import code_object  # noqa: E402
 
 SELECTS = [  # op_sel, the half of v[4:5] that v2 gets, the half of v[6:7] that v3 gets
     ("", 0, 0),
@@ -133,3 +134,72 @@ def test_bits_of_scalars(arch: str) -> None:
                     bad = True
                 assert bad == bool(mask >> bit & 1), (text, s, bit)
     assert ran >= 24
+
+
+HALF = {  # source {0} in its low half alone; the chips that have it
+    "v_cmp_le_i16_e32 vcc, v4, {0}": "gfx90a gfx942 gfx950",
+    "v_cmp_le_i16_e64 vcc, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_cmp_eq_u16_e32 vcc, v4, {0}": "gfx90a gfx942 gfx950",
+    "v_cmp_lt_f16_e32 vcc, v4, {0}": "gfx90a gfx942 gfx950",
+    "v_cmp_class_f16_e64 vcc, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_cmp_le_i16_e64 vcc_lo, {0}, v4": "gfx1100 gfx1201",
+    "v_cmp_lt_f16_e64 vcc_lo, {0}, v4": "gfx1100 gfx1201",
+    "v_cmp_eq_u16_sdwa vcc, {0}, v4 src0_sel:WORD_0 src1_sel:DWORD": "gfx90a gfx942 gfx950",
+    "v_cmp_eq_u32_sdwa vcc, {0}, v4 src0_sel:BYTE_1 src1_sel:DWORD": "gfx90a gfx942 gfx950",
+}
+WHOLE = {  # in its high half too
+    "v_cmp_le_i32_e32 vcc, v4, {0}": "gfx90a gfx942 gfx950",
+    "v_cmp_eq_u16_sdwa vcc, {0}, v4 src0_sel:WORD_1 src1_sel:DWORD": "gfx90a gfx942 gfx950",
+    "v_cmp_eq_u32_sdwa vcc, {0}, v4 src0_sel:BYTE_2 src1_sel:DWORD": "gfx90a gfx942 gfx950",
+    "v_cmp_le_i32_e32 vcc_lo, v4, {0}": "gfx1100 gfx1201",
+}
+VALUES = {
+    "v_add_u16 v2, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_add_f16 v2, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_mad_u16 v2, v4, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_cvt_f32_f16 v2, {0}": "gfx90a gfx942 gfx950 gfx1100 gfx1201",
+    "v_fma_mix_f32 v2, {0}, v4, v4 op_sel_hi:[1,0,0]": "gfx942 gfx950 gfx1100 gfx1201",
+    "v_mov_b32_sdwa v2, {0} dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_0": "gfx90a gfx942 gfx950",
+}
+VALUES_WHOLE = {
+    "v_fma_mix_f32 v2, {0}, v4, v4 op_sel:[1,0,0] op_sel_hi:[1,0,0]": "gfx942 gfx950 gfx1100 gfx1201",
+    "v_fma_mix_f32 v2, {0}, v4, v4": "gfx942 gfx950 gfx1100 gfx1201",
+    "v_add_u32 v2, {0}, v4": "gfx90a gfx942 gfx950",
+    "v_pk_add_u16 v2, {0}, v4": "gfx90a gfx942 gfx950 gfx1100 gfx1201",
+    "v_mov_b32_sdwa v2, {0} dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1": "gfx90a gfx942 gfx950",
+}
+
+
+def with_chips(table: dict[str, str]) -> list[tuple[str, str]]:
+    return [(arch, text) for text, chips in table.items() for arch in chips.split()]
+
+
+def half_undefined(arch: str, text: str) -> bool:
+    """Does an undefined upper half of source {0} reach a branch?"""
+    g9 = arch < "gfx11" or len(arch) == 6
+    lanes, vcc = (64, "vcc") if g9 else (32, "vcc_lo")
+    lines = ["ds_write_b16 v1, v4" if g9 else "ds_store_b16 v1, v4"]
+    wait = "s_wait_dscnt 0" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)"
+    lines += [wait, "ds_read_b32 v5, v1" if g9 else "ds_load_b32 v5, v1", wait, text.format("v5")]
+    if not text.startswith("v_cmp"):
+        lines += ["s_nop 4", f"v_cmp_eq_u32 {vcc}, 0, v2"]
+    body = "\n".join(["v_lshlrev_b32 v1, 2, v0", "v_mov_b32 v4, 5", *lines, "s_nop 4", "s_cbranch_vccnz 0"])
+    kernel = next(
+        iter(sim.Device(arch, checks=["init"]).load(code_object(body, (), arch=arch, lds=256)).kernels.values())
+    )
+    try:
+        kernel.launch(1, lanes, [])
+    except sim.SimulatorFault as e:
+        assert "undefined value of vcc" in str(e)
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("arch", "text"), with_chips(HALF | VALUES))
+def test_an_upper_half_that_is_not_used(arch: str, text: str) -> None:
+    assert not half_undefined(arch, text)
+
+
+@pytest.mark.parametrize(("arch", "text"), with_chips(WHOLE | VALUES_WHOLE))
+def test_an_upper_half_that_is_used(arch: str, text: str) -> None:
+    assert half_undefined(arch, text)
