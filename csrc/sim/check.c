@@ -199,6 +199,8 @@ sim_chk_reset(SimWave *w)
     c->nlog = 0;
     c->dma_out = 0;
     c->ncoherent = 0;
+    for (uint32_t k = 0; k < TL_COUNT(c->coherent); k++)
+        c->coherent[k].nseen = 0;
     c->look = c->group_open = c->device_open = c->loads_open = false;
     c->handed = 0;
     memset(c->later, 0, sizeof c->later);
@@ -571,10 +573,4 @@ sim_chk_after(SimWave *w, const SimRec *r)
         else
             sim_chk_hazard_after(w, r);
     }
-}
-
-void
-sim_chk_wave_end(SimWave *w)
-{
-    (void)w;
 }

@@ -15,6 +15,8 @@ enum { CU_LOAD = 1, CU_STORE = 2, CU_ATOMIC = 4, CU_DMA = 8, CU_JUMP = 16, CU_SC
 void sim_chk_loaded(SimWave *w, uint64_t addr);
 void sim_chk_emptied(SimWave *w, const IsaCoherence *co);
 bool sim_chk_fresh(const SimWave *w);
+struct SimCoherent;
+bool sim_chk_all_met(const SimWave *w, const struct SimCoherent *q);
 void sim_chk_meet(SimWave *w);
 
 bool sim_chk_poison(SimWave *w, const SimRec *r); /* sinks, then spreads; before the body runs */
@@ -80,6 +82,7 @@ void sim_chk_flags_seen(SimWave *w, bool invalidated);
 void sim_chk_loads_seen(SimWave *w);
 /* Room for one more coherent access, the wave's last. */
 struct SimCoherent *sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope);
+void sim_chk_look_now(SimWave *w, struct SimCoherent *q);
 /* The newest access of a wave to this byte of LDS; NULL = not in its log. */
 const SimLdsOp *sim_chk_lds_party(const SimWave *o, uint32_t byte, bool write);
 

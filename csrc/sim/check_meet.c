@@ -47,13 +47,20 @@ sim_chk_fresh(const SimWave *w)
     return true;
 }
 
+/* Asked when the access is made: who arrives before others has not seen them. */
+bool
+sim_chk_all_met(const SimWave *w, const struct SimCoherent *q)
+{
+    const SimLaunchInfo *info = w->g->info;
+    uint64_t groups = (uint64_t)info->grid[0] * info->grid[1] * info->grid[2];
+    return q->n == 1 && q->scope >= ISA_SCOPE_DEVICE && sim_race_released(info->race, q->addr[0]) == groups;
+}
+
 void
 sim_chk_meet(SimWave *w)
 {
     SimChk *c = w->chk;
-    const SimLaunchInfo *info = w->g->info;
     uint32_t n = TL_MIN(c->ncoherent, (uint32_t)TL_COUNT(c->coherent));
-    uint64_t groups = (uint64_t)info->grid[0] * info->grid[1] * info->grid[2];
     if (!sim_chk_fresh(w))
         return;
     c->device_open = false;
@@ -63,7 +70,7 @@ sim_chk_meet(SimWave *w)
             continue;
         if (!cnt_done(&c->n, q->counter, q->seq))
             c->device_open = true;
-        else if (sim_race_released(info->race, q->addr[0]) == groups)
-            sim_race_acquire(info->race, &w->race, q->addr[0], SIM_HAND_ALL);
+        else if (q->all)
+            sim_race_acquire(w->g->info->race, &w->race, q->addr[0], SIM_HAND_ALL);
     }
 }

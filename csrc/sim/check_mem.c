@@ -106,7 +106,10 @@ take(SimWave *w, const struct SimCoherent *q, SimHand what)
     bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
     for (uint32_t i = 0; i < q->n; i++) {
         const uint32_t saw[] = {q->store[i], q->before[i]};
-        sim_race_acquire(race, &w->race, q->addr[i], what);
+        if (q->nseen)
+            sim_race_acquire_seen(race, &w->race, q->seen[group][i], what);
+        else
+            sim_race_acquire(race, &w->race, q->addr[i], what);
         for (uint32_t k = 0; k < TL_COUNT(saw); k++)
             if (saw[k] && (!group || sim_race_epoch_is(race, saw[k], w->race.workgroup)))
                 sim_race_acquire_store(race, &w->race, saw[k], what);
@@ -151,6 +154,23 @@ take_later(SimWave *w, SimHand what)
     w->chk->later[what - SIM_HAND_LATER] = (struct SimLater){0};
 }
 
+static void
+forget(SimWave *w, struct SimCoherent *q)
+{
+    for (uint32_t i = 0; i < q->nseen; i++) {
+        sim_race_forget(w->g->info->race, q->seen[0][i]);
+        sim_race_forget(w->g->info->race, q->seen[1][i]);
+    }
+    q->nseen = 0;
+}
+
+void
+sim_chk_wave_end(SimWave *w)
+{
+    for (uint32_t k = 0; k < TL_COUNT(w->chk->coherent); k++)
+        forget(w, &w->chk->coherent[k]);
+}
+
 struct SimCoherent *
 sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope)
 {
@@ -162,15 +182,31 @@ sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scop
         if (!q->group && w->g->nwaves > 1)
             put_off(w, q, SIM_HAND_LATER_GROUP);
     }
+    forget(w, q);
     q->counter = (uint8_t)counter;
     q->seq = c->n.issued[q->counter] + 1;
     q->n = q->from = 0;
     q->scope = scope;
-    q->outer = q->acquired = q->group = q->steers = false;
+    q->outer = q->acquired = q->group = q->steers = q->all = false;
     c->group_open = w->g->nwaves > 1;
     c->device_open |= scope >= ISA_SCOPE_DEVICE;
     q->pc = r->at;
     return q;
+}
+
+/* Once its addresses are known: what comes about there later it has not seen. */
+void
+sim_chk_look_now(SimWave *w, struct SimCoherent *q)
+{
+    SimRace *race = w->g->info->race;
+    q->all = sim_chk_all_met(w, q);
+    if (q->n > TL_COUNT(q->seen[0]))
+        return;
+    q->nseen = (uint8_t)q->n;
+    for (uint32_t i = 0; i < q->n; i++) {
+        q->seen[0][i] = q->scope >= ISA_SCOPE_DEVICE ? sim_race_seen(race, &w->race, q->addr[i], false) : 0;
+        q->seen[1][i] = w->g->nwaves > 1 ? sim_race_seen(race, &w->race, q->addr[i], true) : 0;
+    }
 }
 
 /* Addresses of a coherent load or atomic with return: an invalidation after its wait makes it an acquire. */
@@ -189,6 +225,7 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
         q->store[q->n] = q->before[q->n] = 0;
         q->addr[q->n++] = v->va[l];
     }
+    sim_chk_look_now(w, q);
 }
 
 /* On chips whose encodings hide atomic stores: the stores that a coherent access saw. Asked after it: one

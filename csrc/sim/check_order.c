@@ -252,6 +252,8 @@ sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_
         SimRaceWave *f = &g->waves[by - 1].race;
         f->releases += f->releases == p->releases;
     }
+    if (q)
+        sim_chk_look_now(w, q);
 }
 
 /* A coherent access of global memory that is a flag of the workgroup: what it hands on of LDS. */

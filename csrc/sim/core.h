@@ -431,9 +431,12 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
         uint8_t counter, scope; /* scope: IsaScope */
         bool outer, acquired;   /* outer: the first of two invalidations came (gfx11) */
         bool group;             /* what its workgroup released is acquired */
-        bool steers;            /* decides a branch, and what was released for the device is not acquired */
-        uint8_t from;           /* number + 1 of a wave of the workgroup whose flag in LDS it saw */
-        uint32_t bound;         /* that wave's accesses of global memory with fewer releases are known */
+        bool all;               /* all workgroups had released through its address */
+        uint8_t nseen;       /* n, if there is room for what its addresses handed on; 0: what they do later */
+        uint32_t seen[2][4]; /* [1]: within the workgroup */
+        bool steers;         /* decides a branch, and what was released for the device is not acquired */
+        uint8_t from;        /* number + 1 of a wave of the workgroup whose flag in LDS it saw */
+        uint32_t bound;      /* that wave's accesses of global memory with fewer releases are known */
         uint32_t store[64], before[64]; /* the stores that it may have seen, where encodings do not tell */
         uint64_t addr[64];
     } coherent[4]; /* the last coherent loads and atomics */

@@ -293,6 +293,11 @@ void sim_race_release_group(SimRace *r, SimRaceWave *w, const uint64_t *addr, ui
 void sim_race_acquire_group(SimRace *r, SimRaceWave *w, uint64_t addr);
 /* LATER or LATER_GROUP: what was put off is known from now on. */
 void sim_race_take_later(SimRace *r, SimRaceWave *w, SimHand what);
+/* What an address hands on now (group: to its workgroup), to be acquired later, and to be forgotten; 0:
+ * nothing. */
+uint32_t sim_race_seen(SimRace *r, const SimRaceWave *w, uint64_t addr, bool group);
+void sim_race_acquire_seen(SimRace *r, SimRaceWave *w, uint32_t seen, SimHand what);
+void sim_race_forget(SimRace *r, uint32_t seen);
 void sim_race_group_end(SimRace *r, uint32_t workgroup);
 /* For chips whose encodings do not tell: before sim_race_access of a store (SIM_ACC_MAYBE) by a wave whose
  * accesses are all complete and visible, or its loads; then, by a coherent load of it, the store that it saw

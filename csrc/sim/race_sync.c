@@ -454,17 +454,56 @@ sim_race_release(SimRace *r, SimRaceWave *w, uint64_t addr)
     sim_race_release_lanes(r, w, &addr, 1);
 }
 
-void
-sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what)
+static uint32_t
+object_at(SimRace *r, const SimRaceWave *w, uint64_t addr, bool group)
 {
-    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    return sync_at(r, group ? syncs_of_group(r, w->workgroup, false) : syncs_of_all(r), addr);
+}
+
+static void
+acquire(SimRace *r, SimRaceWave *w, uint32_t id, SimHand what)
+{
     KnownEntry room[2];
-    pthread_mutex_lock(&r->lock);
-    uint32_t id = sync_at(r, group ? syncs_of_group(r, w->workgroup, false) : syncs_of_all(r), addr);
     const SimKnown k = id ? known_of(r, id, room) : (SimKnown){0};
     SimKnown *to = id ? sim_wave_learns_(w, what) : NULL;
     if (id && (!to || !sim_known_merge_(to, &k, mark_of(what))))
         atomic_store(&r->oom, true);
+}
+
+void
+sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what)
+{
+    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    pthread_mutex_lock(&r->lock);
+    acquire(r, w, object_at(r, w, addr, group), what);
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint32_t
+sim_race_seen(SimRace *r, const SimRaceWave *w, uint64_t addr, bool group)
+{
+    pthread_mutex_lock(&r->lock);
+    uint32_t id = object_at(r, w, addr, group);
+    object_hold(r, id);
+    pthread_mutex_unlock(&r->lock);
+    return id;
+}
+
+void
+sim_race_acquire_seen(SimRace *r, SimRaceWave *w, uint32_t seen, SimHand what)
+{
+    pthread_mutex_lock(&r->lock);
+    acquire(r, w, seen, what);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void
+sim_race_forget(SimRace *r, uint32_t seen)
+{
+    if (!seen || seen & SIMPLE)
+        return;
+    pthread_mutex_lock(&r->lock);
+    object_drop(r, seen);
     pthread_mutex_unlock(&r->lock);
 }
 

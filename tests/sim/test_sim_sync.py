@@ -188,3 +188,29 @@ def test_waiting_without_an_end_reaches_the_limit(nap, delivery):
     with pytest.raises(sim.SimulatorFault) as e:
         k.launch(2, 128, [], delivery=delivery)
     assert {r.check for r in e.value.reports} == {"hang"}
+
+
+# workgroup 0 looks at the flag, waits long enough for workgroup 1 to raise it, and empties its cache then
+TOO_EARLY = (
+    MESSAGE.replace("s_cmp_eq_u32 s2, 0", "s_cmp_eq_u32 s2, 1")
+    .replace("  s_sleep 1\n", "")
+    .replace(
+        "  v_readfirstlane_b32 s3, v4\n  s_cmp_eq_u32 s3, 0\n  s_cbranch_scc1 consumer\n",
+        "  s_movk_i32 s3, 0\nagain:\n  s_sleep 1\n  s_addk_i32 s3, 1\n  s_cmp_eq_u32 s3, 500\n"
+        "  s_cbranch_scc0 again\n{late}\n",
+    )
+)
+
+
+@pytest.mark.parametrize("late", ["", "global_load_dword v4, v9, s[6:7] sc1\n  s_waitcnt vmcnt(0)"])
+def test_a_flag_that_was_looked_at_too_early_orders_nothing(late):
+    dev = sim.Device(checks="all", threads=1)
+    k = dev.load(code_object(TOO_EARLY.format(**RIGHT, late=late), (BUF, BUF, BUF))).kernels["k"]
+    args = [np.zeros(64, np.uint32), np.zeros(1, np.uint32), np.zeros(64, np.uint32)]
+    if late:  # looked at again: it is up
+        k.launch(2, 64, args)
+        assert (args[2] == 2 * (np.arange(64) + 5)).all()
+        return
+    with pytest.raises(sim.SimulatorFault) as e:
+        k.launch(2, 64, args)
+    assert {r.check for r in e.value.reports} == {"race"}
