@@ -291,6 +291,9 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
         src[i] = old ? 0 : source_poison(w, r->src[i], d && sim_type_is64(d->t[i]) ? 2 : 1);
         if (src[i] && r->src[i].kind == SRC_V && high_only(c, r->src[i].idx) && low_half_only(w, r, x, i))
             src[i] &= ~high_only(c, r->src[i].idx);
+        else if (src[i] && r->src[i].kind == SRC_S && !(c->sp[r->src[i].idx] & 0xffff) &&
+                 low_half_only(w, r, x, i))
+            src[i] = 0;
         if (i == 0 && sim_is_dpp(&x->in))
             src[0] = dpp_poison(w, x, src[0], &wr);
         any |= src[i];

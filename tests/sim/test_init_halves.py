@@ -203,3 +203,26 @@ def test_an_upper_half_that_is_not_used(arch: str, text: str) -> None:
 @pytest.mark.parametrize(("arch", "text"), with_chips(WHOLE | VALUES_WHOLE))
 def test_an_upper_half_that_is_used(arch: str, text: str) -> None:
     assert half_undefined(arch, text)
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize(
+    ("text", "spoiled"),
+    [
+        ("v_cmp_eq_u16_e32 vcc, s4, v4", False),
+        ("v_cmp_lt_f16_e32 vcc, s4, v4", False),
+        ("v_cmp_lt_u32_e32 vcc, s4, v4", True),
+    ],
+)
+@pytest.mark.parametrize("half", [0, 16])
+def test_halves_of_scalars(arch: str, text: str, spoiled: bool, half: int) -> None:
+    """A scalar of which one half is undefined (a register that nothing wrote is a whole undefined one)."""
+    shift = "s_lshr_b32 s4, s6, 16" if half else "s_lshl_b32 s4, s6, 16"
+    lines = [shift, text, "s_nop 4", "s_cbranch_vccnz 0"]
+    state = {"wave": 64, "v": {"4": hexrow([5] * 64)}}
+    try:
+        sim.execute(arch, b"".join(encode(arch, lines)), state, checks=["init"])
+    except sim.SimulatorFault as e:
+        assert "undefined value of vcc" in str(e) and (spoiled or half)
+        return
+    assert not spoiled and not half
