@@ -190,6 +190,19 @@ count_valu(RdnaState *s, const IsaRdnaKind *k)
         s->cmpx = 0;
 }
 
+/* gfx12 has one state for both halves of VCC, or so compilers (LLVM 20 to 22) take it: a write of either
+ * makes what the other owes its own. */
+static void
+write_vcc(RdnaState *s, bool valu, uint32_t i)
+{
+    uint8_t from = valu ? BY_SALU : BY_VALU, to = valu ? BY_VALU : BY_SALU;
+    for (uint32_t r = VCC; r <= VCC + 1; r++)
+        if (s->s[r] & from) {
+            s->s[r] = (uint8_t)((s->s[r] & ~from) | to);
+            *(valu ? &s->valu_from[r] : &s->salu_from[r]) = i;
+        }
+}
+
 static void
 mark_writes(RdnaState *s, IsaArch arch, const IsaInst *in, uint32_t rows, uint32_t i, const IsaRdnaKind *k)
 {
@@ -219,8 +232,11 @@ mark_writes(RdnaState *s, IsaArch arch, const IsaInst *in, uint32_t rows, uint32
             }
         if (o->kind != ISA_OPND_SGPR)
             continue;
-        if ((o->reg == VCC || o->reg == VCC + 1) && (k->valu || k->salu))
+        if ((o->reg == VCC || o->reg == VCC + 1) && (k->valu || k->salu)) {
             s->vcc_valu = k->valu && (s->s[o->reg] & READ_PAIR);
+            if (rows >> ISA_RH_SGPR_SALU & 1)
+                write_vcc(s, k->valu, i);
+        }
         for (uint32_t r = o->reg; r < end && isa_rdna_scalar(r); r++) {
             if (k->valu && (s->s[r] & READ)) {
                 s->s[r] |= BY_VALU;

@@ -544,9 +544,15 @@ sim_write_poison(SimWave *w, const SimAcc *a, uint64_t exec, uint32_t dst, const
     SimChk *c = w->chk;
     for (uint32_t k = 0; k < a->dwords; k++) {
         SimUndef loaded = undef[k];
-        if (a->d16) /* half a register: the half not loaded does not count (the other load or a pack follows)
-                     */
-            loaded.high = 0;
+        if (a->kind == ACC_I8 || a->kind == ACC_I16) { /* the sign fills what is above */
+            uint32_t n = 32 - 8 * a->bytes;
+            loaded.known = (uint32_t)((int32_t)(loaded.known << n) >> n);
+            loaded.pad = (uint32_t)((int32_t)(loaded.pad << n) >> n);
+        }
+        if (a->d16) /* the half not loaded does not count (the other load or a pack follows) */
+            loaded.known = a->d16 & 2 ? loaded.known << 16 | 0xffff : loaded.known | 0xffff0000u;
+        if (a->d16 & 2)
+            loaded.pad <<= 16;
         set_row_undef(c, dst + k, blend_undef(loaded, row_undef(c, dst + k), exec));
     }
 }

@@ -232,7 +232,7 @@ sim_chk_given(SimWave *w, const SimWaveState *state)
     for (uint32_t r = 0; r < TL_MIN((uint32_t)ROWS, (uint32_t)TL_COUNT(state->v_given)); r++)
         set_vp(c, r, w->lane_mask & ~state->v_given[r]);
     c->scc_p = !state->scc_given;
-    memset(w->g->lds_init, 1, w->g->lds_bytes);
+    memset(w->g->lds_init, 0xff, w->g->lds_bytes);
     w->g->lds_all_init = true;
 }
 

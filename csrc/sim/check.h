@@ -37,6 +37,26 @@ void sim_chk_rdna_quick(SimWave *w, const SimRec *r);
 enum { RDNA_READS = 8 | 32 }; /* of sflag: read by vector instructions */
 /* Is it one for the short way of check_run.c? */
 void sim_chk_quick_prepare(SimBuild *b);
+/* Of an instruction with undefined sources: what of its result is undefined, by trying it out; false: not of
+ * the kind that hides or moves bits. */
+bool sim_chk_bits(SimWave *w, const SimRec *r, SimUndef *out);
+/* A byte of LDS or of a lane's scratch as SimUndef.home. */
+static inline uint64_t
+sim_chk_home(bool lds, uint32_t lane, uint32_t at)
+{
+    return UINT64_C(1) << 63 | (uint64_t)lds << 40 | (uint64_t)lane << 32 | at;
+}
+/* A row that is stored to LDS or scratch. n: bytes of it (1, 2, 4), upper: from the upper half on. */
+typedef struct SimBitStore {
+    uint32_t row, n;
+    bool upper;
+    bool in_place; /* the lanes' dwords were loaded from where they go (sim_chk_goes_home) */
+} SimBitStore;
+/* Was the row loaded where it is stored: from dword d of a lane's address on? */
+bool sim_chk_goes_home(const SimChk *c, const SimBitStore *s, bool lds, const uint32_t *addr, uint64_t lanes,
+                       uint32_t d);
+/* Definedness of the bytes of one lane after the store; `computed` as for sim_chk_undef_lane. */
+void sim_chk_put_lane(const SimChk *c, const SimBitStore *s, uint32_t l, uint8_t *defined, uint8_t *computed);
 /* What a missing wait state does: register (row or HIT_SCALAR + code) and how. */
 void sim_chk_hit(SimChk *c, uint32_t reg, HitHow how);
 /* Wait states that an instruction needs, and by which rule. */
@@ -177,31 +197,65 @@ set_vp(SimChk *c, uint32_t row, uint64_t p)
 {
     c->org[row] = p ? c->org[row] : ORG_NONE;
     c->vp[row] = p;
-    c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_HIGH)) | (p ? VF_POISON : 0));
-}
-/* Lanes of a poisoned row of which the upper half alone is undefined. */
-static inline uint64_t
-high_only(const SimChk *c, uint32_t row)
-{
-    return c->vflag[row] & VF_HIGH ? c->vhigh[row] & c->vp[row] : 0;
+    c->vflag[row] = (uint8_t)((c->vflag[row] & ~(VF_POISON | VF_PART | VF_HOME)) | (p ? VF_POISON : 0));
 }
 static inline SimUndef
 row_undef(const SimChk *c, uint32_t row)
 {
-    return (SimUndef){c->vp[row], high_only(c, row)};
+    uint64_t home = c->vflag[row] & VF_HOME ? c->vhome[row] : 0;
+    if (!(c->vflag[row] & VF_PART))
+        return (SimUndef){.any = c->vp[row], .home = home};
+    return (SimUndef){c->vp[row], c->vpart[row] & c->vp[row], c->vknown[row], c->vpad[row], home};
 }
 static inline void
 set_row_undef(SimChk *c, uint32_t row, SimUndef u)
 {
     set_vp(c, row, u.any);
-    c->vhigh[row] = u.high;
-    c->vflag[row] |= u.high ? VF_HIGH : 0;
+    c->vpart[row] = u.part;
+    c->vknown[row] = u.known;
+    c->vpad[row] = u.pad;
+    c->vhome[row] = u.home;
+    c->vflag[row] |= (u.any & u.part ? VF_PART : 0) | (u.any && u.home ? VF_HOME : 0);
 }
 /* a in the lanes of m, b in the others */
 static inline SimUndef
 blend_undef(SimUndef a, SimUndef b, uint64_t m)
 {
-    return (SimUndef){(a.any & m) | (b.any & ~m), (a.high & m) | (b.high & ~m)};
+    uint64_t pa = a.part & m, pb = b.part & ~m;
+    uint32_t known = !pb ? a.known : !pa ? b.known : a.known & b.known;
+    uint32_t pad = !pb ? a.pad : !pa ? b.pad : a.pad & b.pad;
+    uint64_t home = a.any & m ? a.home : b.home; /* (it tells its lane) */
+    return (SimUndef){(a.any & m) | (b.any & ~m), known ? pa | pb : 0, known, pad, home};
+}
+/* What the lanes of wr are after a write. */
+static inline void
+write_vp(SimChk *c, uint32_t row, SimUndef u, uint64_t wr)
+{
+    if (LIKELY(!(u.part & wr) && !u.home && !(c->vflag[row] & (VF_PART | VF_HOME))))
+        set_vp(c, row, (c->vp[row] & ~wr) | (u.any & wr));
+    else
+        set_row_undef(c, row, blend_undef(u, row_undef(c, row), wr));
+}
+/* Lanes of a poisoned row of which the upper half alone is undefined. */
+static inline uint64_t
+high_only(const SimChk *c, uint32_t row)
+{
+    SimUndef u = row_undef(c, row);
+    return (u.known & 0xffff) == 0xffff ? u.part : 0;
+}
+/* Undefined bits of one lane. */
+static inline uint32_t
+lane_bits(const SimChk *c, uint32_t row, uint32_t l)
+{
+    SimUndef u = row_undef(c, row);
+    return u.part >> l & 1 ? ~u.known : u.any >> l & 1 ? ~0u : 0;
+}
+/* Those of them that are no padding. */
+static inline uint32_t
+counted_bits(const SimChk *c, uint32_t row, uint32_t l)
+{
+    SimUndef u = row_undef(c, row);
+    return u.part >> l & 1 ? ~(u.known | u.pad) : u.any >> l & 1 ? ~0u : 0;
 }
 static inline void
 set_sp(SimChk *c, uint32_t s, uint32_t p)

@@ -354,7 +354,7 @@ sim_chk_lds_dma(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec
         for (uint64_t m = exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
             for (uint32_t d = 0; d < bytes / 4; d++)
-                memset(g->lds_init + addr[l] + 4 * d, (undef[d].any >> l) & 1 ? 0 : 1, 4);
+                memset(g->lds_init + addr[l] + 4 * d, (undef[d].any >> l) & 1 ? 0 : 0xff, 4);
         }
     for (uint32_t d = 0; d < bytes / 4; d++)
         g->lds_all_init &= !(undef[d].any & exec);
@@ -407,6 +407,15 @@ mark_again(SimGroup *g, uint32_t wave, const SimLdsOp *p)
     }
 }
 
+static bool
+all_ones(const uint8_t *p, uint32_t n)
+{
+    uint8_t v = 0xff;
+    for (uint32_t i = 0; i < n; i++)
+        v &= p[i];
+    return v == 0xff;
+}
+
 /* A barrier is complete: clear the interval, then mark again what was in flight at a wave's arrival and what
  * it did after it. */
 static void
@@ -414,7 +423,7 @@ next_interval(SimGroup *g)
 {
     /* all of LDS is defined from some barrier on in most kernels: looked for at 1, 2, 4, 8, ... */
     if (g->lds_init && !g->lds_all_init && !(g->epoch & (g->epoch - 1)))
-        g->lds_all_init = !memchr(g->lds_init, 0, g->lds_bytes);
+        g->lds_all_init = all_ones(g->lds_init, g->lds_bytes);
     if (!g->lds_wr || g->nwaves == 1)
         return;
     if (g->sh_lo < g->sh_hi) {
@@ -473,28 +482,15 @@ sim_chk_pass(SimWave *w)
 /* ---- definedness
  * ------------------------------------------------------------------------------------------------- */
 
-/* A half of a register counts as undefined when all of its bytes are: compilers copy structures with the
- * padding in them. */
-void
-sim_chk_undef_lane(SimUndef *undef, uint32_t l, uint32_t mask, uint32_t bytes)
-{
-    for (uint32_t d = 0; mask; d++, mask >>= 4) {
-        uint32_t low = bytes - 4 * d < 2 ? 1 : 3;
-        bool lo = (mask & low) == low, hi = (mask & 12) == 12;
-        undef[d].any |= (uint64_t)(lo || hi) << l;
-        undef[d].high |= (uint64_t)(hi && !lo) << l;
-    }
-}
-
 void
 sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, SimUndef *undef)
 {
     const uint8_t *init = w->g->lds_init;
     for (uint32_t d = 0; d < (bytes + 3) / 4; d++)
-        undef[d] = (SimUndef){0, 0};
+        undef[d] = (SimUndef){0};
     if (!init || w->g->lds_all_init)
         return;
-    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t ones = ~UINT64_C(0);
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         const uint8_t *p = init + addr[l];
@@ -509,12 +505,12 @@ sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t byte
         } else if (bytes == 4 && (uint32_t)v == (uint32_t)ones) {
             continue;
         }
-        uint32_t mask = 0;
         for (uint32_t k = 0; k < bytes; k++)
-            mask |= (uint32_t)!p[k] << k;
-        if (mask)
-            sim_chk_origin_found(w->chk, ORG_LDS, addr[l] + (uint32_t)__builtin_ctz(mask));
-        sim_chk_undef_lane(undef, l, mask, bytes);
+            if (p[k] != 0xff) {
+                sim_chk_origin_found(w->chk, ORG_LDS, addr[l] + k);
+                break;
+            }
+        sim_chk_undef_lane(undef, l, p, p + sim_lds_map(w->g), bytes, sim_chk_home(true, l, addr[l]));
     }
 }
 
@@ -525,7 +521,7 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
     const SimChk *c = w->chk;
     if (!init)
         return;
-    uint32_t nd = (bytes + 3) / 4, step = TL_MIN(bytes, 4u);
+    uint32_t nd = (bytes + 3) / 4;
     uint64_t any = 0;
     for (uint32_t d = 0; d < nd; d++)
         any |= c->vp[src + d];
@@ -534,30 +530,30 @@ sim_chk_lds_store(SimWave *w, uint32_t src, const uint32_t *addr, uint64_t exec,
             return;
         for (uint64_t m = exec; m; m &= m - 1) {
             uint8_t *p = init + addr[__builtin_ctzll(m)];
-            static const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
             switch (bytes) {
             case 16:
-                memcpy(p, ones, 16);
+                memset(p, 0xff, 16);
                 break;
             case 8:
-                memcpy(p, ones, 8);
+                memset(p, 0xff, 8);
                 break;
             case 4:
-                memcpy(p, ones, 4);
+                memset(p, 0xff, 4);
                 break;
             default:
-                memset(p, 1, bytes);
+                memset(p, 0xff, bytes);
             }
         }
         return;
     }
     w->g->lds_all_init = false;
     for (uint32_t d = 0; d < nd; d++) {
-        uint64_t p = c->vp[src + d], low = upper ? p : p & ~high_only(c, src + d);
+        SimBitStore s = {src + d, TL_MIN(bytes, 4u), upper, false};
+        s.in_place = sim_chk_goes_home(c, &s, true, addr, exec, d);
         for (uint64_t m = exec; m; m &= m - 1) {
             uint32_t l = (uint32_t)__builtin_ctzll(m);
-            for (uint32_t k = 0; k < step; k++)
-                init[addr[l] + 4 * d + k] = !((k < 2 ? low : p) >> l & 1);
+            uint8_t *p = init + addr[l] + 4 * d;
+            sim_chk_put_lane(c, &s, l, p, p + sim_lds_map(w->g));
         }
     }
 }

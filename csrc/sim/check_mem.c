@@ -7,40 +7,56 @@
 #include "sim/check.h"
 #include "sim/vmem.h"
 
-/* Undefined byte mask (bit i = byte i) of one lane. */
-static uint32_t
-lane_undef(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n)
-{
-    uint64_t bit = UINT64_C(1) << l;
-    if (v->priv & bit) {
-        uint64_t stride = w->g->scratch_wave / LANES;
-        const uint8_t *p = w->scratch_init ? w->scratch_init + stride * l + v->la[l] : NULL;
-        uint32_t m = 0;
-        for (uint32_t k = 0; p && k < n; k++)
-            m |= (uint32_t)!p[k] << k;
-        return m;
-    }
-    if (v->lds & bit) {
-        const uint8_t *p = w->g->lds_init ? w->g->lds_init + v->la[l] : NULL;
-        uint32_t m = 0;
-        for (uint32_t k = 0; p && k < n; k++)
-            m |= (uint32_t)!p[k] << k;
-        return m;
-    }
-    const SimExtent *x = v->one ? v->one : sim_mem_find(w->port, v->va[l], n);
-    return x ? sim_undef_mask(x, v->va[l], n) : 0;
-}
-
 /* Notes where the first undefined byte of a lane is. */
 static void
-found(SimWave *w, const VmLanes *v, uint32_t l, uint32_t undef)
+found(SimWave *w, const VmLanes *v, uint32_t l, uint32_t at)
 {
     bool priv = v->priv >> l & 1, lds = v->lds >> l & 1;
     sim_chk_origin_found(w->chk,
                          priv  ? ORG_SCRATCH
                          : lds ? ORG_LDS
                                : ORG_GLOBAL,
-                         (priv || lds ? v->la[l] : v->va[l]) + (uint32_t)__builtin_ctz(undef));
+                         (priv || lds ? v->la[l] : v->va[l]) + at);
+}
+
+/* The map of a lane's bytes in scratch or LDS (NULL: there is none). */
+static uint8_t *
+local_map(SimWave *w, const VmLanes *v, uint32_t l, uint8_t **computed)
+{
+    SimGroup *g = w->g;
+    bool lds = v->lds >> l & 1;
+    uint8_t *p = lds ? g->lds_init : w->scratch_init;
+    if (!p)
+        return NULL;
+    p += v->la[l] + (lds ? 0 : g->scratch_wave / LANES * l);
+    *computed = p + (lds ? sim_lds_map(g) : sim_scratch_map(g));
+    return p;
+}
+
+/* What one lane finds undefined in n bytes, into v->undef. */
+static void
+lane_undef(SimWave *w, VmLanes *v, uint32_t l, uint32_t n)
+{
+    uint64_t bit = UINT64_C(1) << l;
+    uint64_t home = 0;
+    uint8_t defined[16], *computed = NULL;
+    const uint8_t *p = NULL;
+    if ((v->priv | v->lds) & bit) {
+        p = local_map(w, v, l, &computed);
+        home = sim_chk_home(v->lds & bit, l, v->la[l]);
+    } else {
+        const SimExtent *x = v->one ? v->one : sim_mem_find(w->port, v->va[l], n);
+        uint32_t m = x ? sim_undef_mask(x, v->va[l], n) : 0;
+        for (uint32_t k = 0; m && k < TL_MIN(n, 16u); k++)
+            defined[k] = m >> k & 1 ? 0 : 0xff;
+        p = m ? defined : NULL;
+    }
+    for (uint32_t k = 0; p && k < TL_MIN(n, 16u); k++)
+        if (p[k] != 0xff) {
+            found(w, v, l, k);
+            sim_chk_undef_lane(v->undef, l, p, computed, TL_MIN(n, 16u), home);
+            return;
+        }
 }
 
 /* All lanes read defined bytes of one extent (false: look closer). */
@@ -63,25 +79,21 @@ all_defined(const VmLanes *v, uint32_t n)
 static void
 set_defined(SimWave *w, const VmLanes *v, uint32_t l, uint32_t n, uint32_t src, bool upper)
 {
-    const SimChk *c = w->chk;
     uint64_t bit = UINT64_C(1) << l;
-    uint8_t *p = NULL;
-    if (v->priv & bit)
-        p = w->scratch_init ? w->scratch_init + w->g->scratch_wave / LANES * l + v->la[l] : NULL;
-    else if (v->lds & bit) {
-        p = w->g->lds_init ? w->g->lds_init + v->la[l] : NULL;
-        w->g->lds_all_init = false;
-    } else {
+    if (!((v->priv | v->lds) & bit)) {
         const SimExtent *x = v->one ? v->one : sim_mem_find(w->port, v->va[l], n);
         if (x && x->init)
             sim_mark_defined(x, v->va[l], n);
         return;
     }
-    for (uint32_t k = 0; p && k < n; k++) {
-        uint64_t undef = c->vp[src + k / 4];
-        if ((k & 3) < 2 && !upper)
-            undef &= ~high_only(c, src + k / 4);
-        p[k] = !(undef >> l & 1);
+    uint8_t *computed, *p = local_map(w, v, l, &computed);
+    if (v->lds & bit)
+        w->g->lds_all_init = false;
+    for (uint32_t d = 0; p && 4 * d < n; d++) {
+        SimBitStore s = {src + d, TL_MIN(n - 4 * d, 4u), upper, false};
+        s.in_place =
+            sim_chk_goes_home(w->chk, &s, v->lds & bit, v->la, v->ok & (v->lds & bit ? v->lds : v->priv), d);
+        sim_chk_put_lane(w->chk, &s, l, p + 4 * d, computed + 4 * d);
     }
 }
 
@@ -559,12 +571,23 @@ sim_vm_check_load(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         return true;
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), have = v->partial ? v->room[l] : n;
-        uint32_t u = lane_undef(w, v, l, have);
-        if (u)
-            found(w, v, l, u);
-        sim_chk_undef_lane(v->undef, l, u, have);
+        lane_undef(w, v, l, have);
     }
     return true;
+}
+
+/* Lanes whose store of n bytes of a row is of undefined data. The padding between bit-fields is none. */
+static uint64_t
+stored_undef(const SimChk *c, uint32_t row, uint32_t n, bool upper)
+{
+    uint64_t lanes = 0;
+    if (!(c->vflag[row] & VF_PART))
+        return c->vp[row];
+    for (uint64_t m = c->vp[row]; m; m &= m - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(m), u = counted_bits(c, row, l) >> (upper ? 16 : 0);
+        lanes |= (uint64_t)(u << (32 - 8 * n) != 0) << l;
+    }
+    return lanes;
 }
 
 static bool
@@ -577,8 +600,8 @@ undefined_data(SimWave *w, const SimRec *r, const VmOp *op, const VmLanes *v, ui
         uint64_t p = c->vp[row] & glob;
         char name[16], from[SIM_ORIGIN];
         uint64_t pc;
-        if (op->acc.bytes <= 2 && !(op->acc.d16 & 2))
-            p &= ~high_only(c, row);
+        if (p)
+            p &= stored_undef(c, row, TL_MIN(op->acc.bytes, 4u), op->acc.d16 & 2);
         if (v->partial)
             for (uint64_t m = p; m; m &= m - 1) {
                 uint32_t l = (uint32_t)__builtin_ctzll(m);
@@ -640,10 +663,7 @@ sim_vm_check_atomic(SimWave *w, const SimRec *r, const VmOp *op, VmLanes *v)
         return false;
     for (uint64_t m = v->ok; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m);
-        uint32_t u = lane_undef(w, v, l, n);
-        if (u)
-            found(w, v, l, u);
-        sim_chk_undef_lane(v->undef, l, u, n);
+        lane_undef(w, v, l, n);
         if (op->acc.atom == AT_SWAP)
             set_defined(w, v, l, n, r->src[1].idx, false);
     }

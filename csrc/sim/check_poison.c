@@ -303,6 +303,8 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     uint64_t lo = UINT64_MAX, hi = UINT64_MAX; /* before a carry-out overwrites a source */
     if (halves)
         halves_poison(w, r, d, &lo, &hi);
+    SimUndef tried[2];
+    bool bits = any & wr && (x->poison == POI_LANE || x->poison == POI_SELECT) && sim_chk_bits(w, r, tried);
     switch ((PoisonRule)x->poison) {
     case POI_SELECT: {
         uint64_t m = s64(w, r->src[3]);
@@ -324,16 +326,17 @@ valu_poison(SimWave *w, const SimRec *r, const SimExt *x)
     default:
         break;
     }
+    if (bits) {
+        for (uint32_t k = 0; k < r->ndst; k++)
+            write_vp(c, r->dst + k, tried[k], wr);
+        return;
+    }
     lo &= any; /* the halves know it no worse than the whole */
     hi &= any;
-    uint64_t high = r->ndst == 1 && (any || high_only(c, r->dst)) ? result_high_only(w, r, x, lo, wr) : 0;
-    set_vp(c, r->dst, (c->vp[r->dst] & ~wr) | (lo & wr));
-    if (high) {
-        c->vhigh[r->dst] = high;
-        c->vflag[r->dst] |= VF_HIGH;
-    }
+    uint64_t high = r->ndst == 1 && any ? result_high_only(w, r, x, lo, wr) & wr : 0;
+    write_vp(c, r->dst, (SimUndef){.any = lo, .part = high, .known = 0xffff}, wr);
     if (r->ndst == 2)
-        set_vp(c, r->dst + 1u, (c->vp[r->dst + 1u] & ~wr) | (hi & wr));
+        write_vp(c, r->dst + 1u, (SimUndef){.any = hi}, wr);
 }
 
 /* VOPD: both read before either writes. */
@@ -343,12 +346,12 @@ dual_poison(SimWave *w, const SimRec *r)
     const SimDual *d = r->p;
     SimChk *c = w->chk;
     uint32_t row = d->half[0].dst;
-    uint64_t old = c->vp[row];
+    SimUndef old = row_undef(c, row);
     valu_poison(w, &d->half[0], d->half[0].ext);
-    uint64_t first = c->vp[row];
-    set_vp(c, row, old);
+    SimUndef first = row_undef(c, row);
+    set_row_undef(c, row, old);
     valu_poison(w, &d->half[1], d->half[1].ext);
-    set_vp(c, row, first);
+    set_row_undef(c, row, first);
 }
 
 /* ---- through the scalar ALU
@@ -483,7 +486,7 @@ tuple_poison(SimWave *w, const SimExt *x)
     for (uint32_t i = 0; i < x->nvwrite; i++)
         for (uint32_t k = 0; k < x->vwrite[i].n; k++) {
             uint32_t row = x->vwrite[i].start + k;
-            set_vp(c, row, (c->vp[row] & ~exec) | (any & exec));
+            write_vp(c, row, (SimUndef){.any = any}, exec);
         }
 }
 
@@ -548,7 +551,7 @@ writelane_poison(SimWave *w, const SimRec *r)
     /* spilled lane masks: bits of lanes that are off may be undefined, a register does not know of bits */
     SimSrc s = r->src[0];
     bool all = s.kind == SRC_S ? c->sp[s.idx] == ~0u : source_poison(w, s, 1) != 0;
-    set_vp(c, r->dst, (c->vp[r->dst] & ~bit) | (all ? bit : 0));
+    write_vp(c, r->dst, (SimUndef){.any = all ? bit : 0}, bit);
 }
 
 static void
@@ -561,7 +564,7 @@ perm_poison(SimWave *w, const SimRec *r)
     sim_perm_lanes(w, r, lane);
     for (uint32_t l = 0; l < LANES; l++)
         out |= (lane[l] < 64 ? (src >> lane[l]) & 1 : lane[l] == 255 ? (c->vp[r->dst] >> l) & 1 : 0) << l;
-    set_vp(c, r->dst, (c->vp[r->dst] & ~exec) | ((out | sel) & exec));
+    write_vp(c, r->dst, (SimUndef){.any = out | sel}, exec);
 }
 
 static void
@@ -575,9 +578,9 @@ rel_poison(SimWave *w, const SimRec *r, const SimExt *x)
              q = c->vp[dst], wr = exec;
     if (sim_is_dpp(&x->in))
         p = dpp_poison(w, x, p, &wr);
-    set_vp(c, dst, (q & ~wr) | (p & wr));
+    write_vp(c, dst, (SimUndef){.any = p}, wr);
     if (x->poison == POI_SWAPREL)
-        set_vp(c, src, (p & ~exec) | (q & exec));
+        write_vp(c, src, (SimUndef){.any = q}, exec);
 }
 
 static void
@@ -588,7 +591,7 @@ wide_poison(SimWave *w, const SimRec *r)
     for (uint32_t k = 0; k < 4; k++)
         q[k] = (p | c->vp[r->src[2].idx + k]) & exec;
     for (uint32_t k = 0; k < 4; k++)
-        set_vp(c, r->dst + k, (c->vp[r->dst + k] & ~exec) | q[k]);
+        write_vp(c, r->dst + k, (SimUndef){.any = q[k]}, exec);
 }
 
 /* v_swap, v_permlane{16,32}_swap (n lanes up) */
@@ -601,9 +604,11 @@ swap_poison(SimWave *w, const SimRec *r, uint32_t n)
                     : n == 32 ? UINT64_C(0xffffffff)
                               : ~UINT64_C(0),
              on = EXEC(w) & (EXEC(w) >> n) & even;
-    uint64_t pa = c->vp[a], pb = c->vp[b];
-    set_vp(c, a, (pa & ~(on << n)) | (pb & on) << n);
-    set_vp(c, b, (pb & ~on) | ((pa >> n) & on));
+    SimUndef ua = row_undef(c, a), ub = row_undef(c, b), to_a = ub, to_b = ua;
+    to_a.any <<= n, to_a.part <<= n;
+    to_b.any >>= n, to_b.part >>= n;
+    write_vp(c, a, to_a, on << n);
+    write_vp(c, b, to_b, on);
 }
 
 static void
@@ -616,7 +621,9 @@ lane_poison(SimWave *w, const SimRec *r, const SimExt *x)
         uint32_t l = x->poison == POI_READLANE ? s32(w, r->src[1]) & sim_lane_bits(w)
                      : exec                    ? (uint32_t)__builtin_ctzll(exec)
                                                : 0;
-        set_sp(w->chk, r->dst, (source_poison(w, r->src[0], 1) >> l) & 1 ? ~0u : 0);
+        SimSrc s = r->src[0];
+        bool undef = source_poison(w, s, 1) >> l & 1;
+        set_sp(w->chk, r->dst, !undef ? 0 : s.kind == SRC_V ? lane_bits(w->chk, s.idx, l) : ~0u);
         break;
     }
     case POI_WRITELANE:

@@ -233,11 +233,29 @@ mark_scalar_reads(SimWave *w, const SimRec *r)
         clear_scalars(c, what, what);
 }
 
+/* gfx12 has one state for both halves of VCC, or so compilers (LLVM 20 to 22) take it: a write of either
+ * makes what the other owes its own. */
+static void
+write_vcc(SimChk *c, bool valu, uint32_t pc)
+{
+    uint8_t from = valu ? SF_SALU : SF_VALU, to = valu ? SF_VALU : SF_SALU;
+    for (uint32_t s = S_VCC; s <= S_VCC + 1; s++)
+        if (c->sflag[s] & from) {
+            c->sflag[s] = (uint8_t)((c->sflag[s] & ~from) | to);
+            c->owed |= to;
+            c->swpc[s] = pc;
+        }
+}
+
 static void
 mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
 {
     bool late = x->counters; /* comes with a counter */
-    for (uint32_t i = 0; i < x->nswrite; i++)
+    for (uint32_t i = 0; i < x->nswrite; i++) {
+        uint32_t first = x->swrite[i].start;
+        bool vcc = first == S_VCC || first == S_VCC + 1;
+        if (vcc && !late && (x->rk.valu || x->rk.salu) && (x->rows >> ISA_RH_SGPR_SALU & 1))
+            write_vcc(c, x->rk.valu, pc);
         for (uint32_t s = x->swrite[i].start; s < x->swrite[i].start + (uint32_t)x->swrite[i].n && s < S_M0;
              s++) {
             if (late || !(x->rk.valu || x->rk.salu)) {
@@ -252,6 +270,7 @@ mark_scalar_writes(SimChk *c, const SimExt *x, uint32_t pc)
             if (x->rows >> ISA_RH_MASK_SALU & 1) /* the next write has no read as a mask before it */
                 c->sflag[s] &= (uint8_t)~(SF_READ | SF_READ_PAIR);
         }
+    }
 }
 
 static void

@@ -366,14 +366,18 @@ typedef struct SimChkNumbers {
     uint32_t loads;  /* last load (ISA_CNT_VM) */
 } SimChkNumbers;
 
-/* Lanes in which a loaded dword is undefined, and those of them of which the lower half is defined. */
+/* Lanes in which a dword is undefined, and those of them in which bits are defined: `known` are (in all of
+ * these lanes). pad: bits that are the padding between bit-fields where they are undefined in such a lane.
+ * home: where in LDS or scratch the dword was loaded (sim_chk_home; 0: not known, or it was none). */
 typedef struct SimUndef {
-    uint64_t any, high;
+    uint64_t any, part;
+    uint32_t known, pad;
+    uint64_t home;
 } SimUndef;
 
 typedef struct SimChk {   /* state of the checked variant, one a wave */
     uint64_t vp[ROWS];    /* poisoned lanes of a row */
-    uint64_t vhigh[ROWS]; /* with VF_HIGH: those of which the low half is defined */
+    uint64_t vpart[ROWS]; /* with VF_PART: SimUndef.part */
     uint32_t sp[SREGS];   /* poisoned bits of a scalar */
     bool scc_p;
     union {
@@ -471,6 +475,9 @@ typedef struct SimChk {   /* state of the checked variant, one a wave */
         uint8_t cnt;
     } high[ROWS];
     uint64_t org_at[ROWS + SREGS + 1], org_new_at; /* address or offset of the first undefined byte */
+    /* with VF_PART, VF_HOME: the rest of SimUndef */
+    uint64_t vhome[ROWS];
+    uint32_t vknown[ROWS], vpad[ROWS];
 } SimChk;
 enum { ORG_SCC = ROWS + SREGS };
 typedef enum SimOriginKind { ORG_NONE, ORG_START, ORG_GLOBAL, ORG_LDS, ORG_SCRATCH } SimOriginKind;
@@ -496,7 +503,8 @@ enum {
     VF_PROD = 4 /* special producer */,
     VF_CREAD = 8,
     VF_SDATA = 16,
-    VF_HIGH = 32
+    VF_PART = 32, /* poisoned, but not in all bits */
+    VF_HOME = 64  /* poisoned, and loaded from the place in vhome */
 };
 
 typedef struct SimScratchRows {
@@ -564,7 +572,7 @@ struct SimGroup {
     uint64_t linear;
     uint32_t cur;          /* next wave to run */
     uint64_t rng;          /* 0: waves in order */
-    uint8_t *scratch_init; /* one byte a byte: 1 = written */
+    uint8_t *scratch_init; /* one byte a byte: its defined bits; behind it a second map (lds_init, too) */
     uint32_t epoch;        /* barriers passed */
     SimBarrier bar[1 + SIM_NAMED_BARRIERS];
     SimBankEntry banks[64];
@@ -798,8 +806,21 @@ bool sim_chk_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exe
 bool sim_chk_lds_write(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes,
                        const uint32_t *data, bool hi);
 bool sim_chk_lds_atomic(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_t exec, uint32_t bytes);
-/* Adds to undef[dword] what an access of `bytes` finds in lane l: bit i of mask = byte i is undefined. */
-void sim_chk_undef_lane(SimUndef *undef, uint32_t l, uint32_t mask, uint32_t bytes);
+/* How far behind the map of defined bits the one of SimBitStore's computed bytes is. */
+static inline size_t
+sim_lds_map(const SimGroup *g)
+{
+    return g->lds_bytes + 64u;
+}
+static inline size_t
+sim_scratch_map(const SimGroup *g)
+{
+    return g->scratch_wave * g->nwaves;
+}
+/* Adds to undef[dword] what an access of `bytes` finds in lane l: the defined bits of each byte, and (NULL:
+ * no) whether the others are something else than padding. home: of the first dword. */
+void sim_chk_undef_lane(SimUndef *undef, uint32_t l, const uint8_t *defined, const uint8_t *computed,
+                        uint32_t bytes, uint64_t home);
 /* What an access of `bytes` finds undefined: undef[dword]. */
 void sim_chk_lds_undef(SimWave *w, const uint32_t *addr, uint64_t exec, uint32_t bytes, SimUndef *undef);
 /* Definedness of LDS bytes after a store of rows from src on; upper: of the upper half of a register. */

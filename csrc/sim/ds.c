@@ -227,7 +227,7 @@ finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uin
     sim_blend(w, exec, ROW(w, r->dst), out, 1);
     if (w->chk) {
         SimAcc a = {ACC_DWORDS, 4, 1, 0, 0, 0, 0};
-        sim_write_poison(w, &a, exec, r->dst, &(SimUndef){undef, 0});
+        sim_write_poison(w, &a, exec, r->dst, &(SimUndef){.any = undef});
     }
 }
 

@@ -70,7 +70,7 @@ alloc_lds(SimGroup *g, uint32_t bytes)
             return false;
     }
     if (g->checks & (1u << SIM_CHECK_INIT)) {
-        g->lds_init = galloc(&g->alloc, bytes + 64u);
+        g->lds_init = galloc(&g->alloc, 2 * sim_lds_map(g));
         if (!g->lds_init)
             return false;
     }
@@ -104,7 +104,7 @@ sim_group_new(const TlAlloc *alloc, const SimLaunchInfo *info)
         g->scratch = galloc(&g->alloc, g->scratch_wave * n);
         ok = g->scratch != NULL;
         if (ok && (g->checks & (1u << SIM_CHECK_INIT))) {
-            g->scratch_init = galloc(&g->alloc, g->scratch_wave * n);
+            g->scratch_init = galloc(&g->alloc, 2 * sim_scratch_map(g));
             ok = g->scratch_init != NULL;
         }
     }
@@ -138,9 +138,9 @@ sim_group_free(SimGroup *g)
     gfree(&a, g->lds, g->lds_bytes + 64u);
     gfree(&a, g->lds_wr, g->lds_bytes + 64u);
     gfree(&a, g->lds_rd, g->lds_bytes + 64u);
-    gfree(&a, g->lds_init, g->lds_bytes + 64u);
+    gfree(&a, g->lds_init, 2 * sim_lds_map(g));
     gfree(&a, g->scratch, g->scratch_wave * g->nwaves);
-    gfree(&a, g->scratch_init, g->scratch_wave * g->nwaves);
+    gfree(&a, g->scratch_init, 2 * sim_scratch_map(g));
     gfree(&a, g, sizeof *g);
 }
 
@@ -343,9 +343,9 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
         memset(g->lds_rd, 0, g->lds_bytes);
     }
     if (g->lds_init)
-        memset(g->lds_init, 0, g->lds_bytes);
+        memset(g->lds_init, 0, sim_lds_map(g) + g->lds_bytes);
     if (g->scratch_init)
-        memset(g->scratch_init, 0, g->scratch_wave * g->nwaves);
+        memset(g->scratch_init, 0, 2 * sim_scratch_map(g));
     g->sh_lo = UINT32_MAX;
     g->sh_hi = 0;
     for (uint32_t i = 0; i < g->nwaves; i++)
@@ -757,7 +757,7 @@ sim_exec_bytes(IsaArch arch, bool wave64, const uint8_t *code, size_t size, uint
     gfree(&g.alloc, g.regs, wave_reg_bytes());
     gfree(&g.alloc, g.chk, sizeof(SimChk));
     gfree(&g.alloc, g.lds, g.lds_bytes + 64u);
-    gfree(&g.alloc, g.lds_init, g.lds_bytes + 64u);
+    gfree(&g.alloc, g.lds_init, 2 * sim_lds_map(&g));
     sim_code_free(c);
     return ok;
 }

@@ -221,8 +221,12 @@ map_segments(Loader *ld)
             im->code_lo = TL_MIN(im->code_lo, base);
             im->code_hi = TL_MAX(im->code_hi, base + ph.memsz);
         }
-        if (!sim_mem_add(im->mem, sim_dm_host(base), ph.memsz, SIM_EXT_CODE,
-                         ph.flags & PF_W ? 0 : SIM_EXT_READONLY, ph.flags & PF_X ? "code" : NULL))
+        uint32_t flags = ph.flags & PF_W ? 0 : SIM_EXT_READONLY;
+        const char *name = ph.flags & PF_X ? "code" : NULL;
+        /* compilers read the dword that the last bytes are in: pages are whole */
+        uint64_t dwords = ((base + ph.memsz + 3) & ~UINT64_C(3)) - base;
+        if (!sim_mem_add(im->mem, sim_dm_host(base), dwords, SIM_EXT_CODE, flags, name) &&
+            !sim_mem_add(im->mem, sim_dm_host(base), ph.memsz, SIM_EXT_CODE, flags, name))
             return load_fail(ld, "segment %u overlaps another (or out of memory)", i);
         if (!tl_vec_push(&im->arena, &im->extents, base))
             return load_fail(ld, "out of memory");

@@ -339,7 +339,7 @@ read_now(SimWave *w, LateOp *op)
     }
     for (uint32_t i = 0; i < n; i++) {
         memcpy(old[i], ROW(w, row[i]), sizeof old[i]);
-        vp[i] = c ? row_undef(c, row[i]) : (SimUndef){0, 0};
+        vp[i] = c ? row_undef(c, row[i]) : (SimUndef){0};
     }
     uint8_t needs = op->needs;
     op->needs = 0;
@@ -450,7 +450,7 @@ keep_row(SimWave *w, LateOp *op, uint32_t row)
     if (op->nrow == MAX_ROWS)
         return false;
     memcpy(op->data[op->nrow], ROW(w, row), sizeof op->data[0]);
-    op->vp[op->nrow] = w->chk ? row_undef(w->chk, row) : (SimUndef){0, 0};
+    op->vp[op->nrow] = w->chk ? row_undef(w->chk, row) : (SimUndef){0};
     op->row[op->nrow++] = (uint16_t)row;
     return true;
 }

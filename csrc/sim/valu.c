@@ -207,8 +207,8 @@ static bool build_dual(SimBuild *b);
 /* ---- VOPD: two instructions at once
  * ------------------------------------------------------------------------------------------------- */
 
-static void
-dual_compute(SimWave *w, const SimRec *h, uint32_t *res)
+void
+sim_dual_compute(SimWave *w, const SimRec *h, uint32_t *res)
 {
     uint32_t t0[128], t1[128], t2[128], cin[64];
     if (h->fl & RF_GEN) {
@@ -234,8 +234,8 @@ body_dual(SimWave *w, const SimRec *r)
     const SimDual *d = r->p;
     uint32_t x[128], y[128];
     uint64_t exec = EXEC(w);
-    dual_compute(w, &d->half[0], x);
-    dual_compute(w, &d->half[1], y);
+    sim_dual_compute(w, &d->half[0], x);
+    sim_dual_compute(w, &d->half[1], y);
     sim_blend(w, exec, ROW(w, d->half[0].dst), x, 1);
     sim_blend(w, exec, ROW(w, d->half[1].dst), y, 1);
     return NEXT(r);

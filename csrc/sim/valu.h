@@ -30,6 +30,8 @@ bool sim_build_valu_gen(SimBuild *b, bool int_clamp);
 /* What the general wrapper would write, and to which lanes; nothing is written. For an instruction with
  * RF_GEN whose result is a row. */
 void sim_valu_compute(SimWave *w, const SimRec *r, uint32_t res[128], uint64_t *write);
+/* Half of a pair (VOPD): its result, one row, written nowhere else. */
+void sim_dual_compute(SimWave *w, const SimRec *h, uint32_t *res);
 
 typedef struct SimDual { /* VOPD: SimRec.p of the record points to one */
     SimRec half[2];

@@ -412,7 +412,7 @@ body_load_tfe(SimWave *w, const SimRec *r)
     const VmOp *op = r->p;
     uint32_t zero[64] = {0}, status = r->dst + op->acc.dwords;
     uint64_t exec = EXEC(w);
-    SimUndef none = {0, 0};
+    SimUndef none = {0};
     const SimRec *next = op->typed ? sim_body_typed_load(w, r) : body_load(w, r);
     if (!next || !exec)
         return next;

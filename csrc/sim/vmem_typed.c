@@ -88,7 +88,7 @@ sim_body_typed_load(SimWave *w, const SimRec *r)
         }
     }
     if (w->chk) {
-        SimUndef all = {v.undef[0].any | v.undef[1].any | v.undef[2].any | v.undef[3].any, 0};
+        SimUndef all = {.any = v.undef[0].any | v.undef[1].any | v.undef[2].any | v.undef[3].any};
         SimUndef undef[4] = {all, all, all, all};
         op.acc.d16 = 0;
         sim_write_poison(w, &op.acc, v.exec, r->dst, undef);
