@@ -28,6 +28,7 @@ class Wave(C.Structure):
         ("seen", C.c_void_p),
         ("nwaves", C.c_uint32),
         ("bound", C.c_uint32 * 2),
+        ("scalar", C.c_void_p),
         ("nreplaced", C.c_uint32),
         ("replaced", C.c_uint64 * 16),
         ("later", C.c_void_p * 2),
