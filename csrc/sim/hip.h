@@ -115,6 +115,7 @@ typedef struct HipDevice {
     char gcn_arch[64];          /* "gfx942:sramecc+:xnack-" */
     uint32_t flags;
     void *pool;           /* default memory pool, made on demand */
+    void *current_pool;   /* another one that was set; NULL: the default */
     pthread_mutex_t lock; /* around a launch and what is read of it afterwards */
     /* statistics of the last launch (tlsim_last_stats) */
     SimStats stats;
@@ -185,6 +186,12 @@ hipError_t sim_hip_launch(const KernelParams *p, const uint32_t *partial, bool c
 /* The explicit arguments as one (malloc'ed) buffer, from either form. */
 hipError_t sim_hip_pack(HipFunction *f, void **params, void **extra, uint8_t **buf, size_t *size);
 
+/* ---- hip_pool.c, hip_memory.c ---- */
+
+void sim_hip_pool_change(uint64_t tag, uint64_t size, bool more); /* memory with this tag came or went */
+void sim_hip_pool_fork(bool before);
+hipError_t sim_hip_malloc_async(void **p, size_t n, void *stream, int device, uint64_t tag);
+
 /* ---- hip_virtual.c ---- */
 
 /* Is some of [p, p + n) reserved? Then the host may touch only what devices may. */
@@ -200,6 +207,8 @@ void sim_hip_range_fork(bool before);
 hipError_t sim_hip_copy(void *dst, const void *src, size_t n, int kind);
 /* Does [p, p + n) stay in the allocation in which it starts? *d is its device, NULL: host memory. */
 bool sim_hip_range_ok(const void *p, size_t n, HipDevice **d);
+/* Do rows that start in an allocation end there, the last one too? Nothing is to be done otherwise. */
+bool sim_hip_rows_ok(const void *p, size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
 /* Is something there, all over? Memory of the device that was freed is not. */
 bool sim_hip_mapped(const void *p, size_t n);
 hipError_t sim_hip_fill(void *dst, uint32_t value, uint32_t size,

@@ -48,6 +48,9 @@ hipSetDeviceFlags(unsigned flags)
     HipDevice *d = sim_hip_device(sim_hip_current());
     if (!d)
         ANSWER(hipErrorNoDevice);
+    /* one way to wait (1, 2 or 4; 0: any), mapped host memory (8), local memory stays (16) */
+    if (flags & ~31u || (flags & 7 & ((flags & 7) - 1)))
+        ANSWER(hipErrorInvalidValue);
     d->flags = flags;
     ANSWER(hipSuccess);
 }

@@ -137,7 +137,10 @@ slices(SimPitched p, int value, SimExtent3 extent, bool sync, void *stream)
     hipError_t e = hipSuccess;
     if (extent.width > p.pitch)
         return hipErrorInvalidValue;
-    size_t depth = extent.width && extent.height ? extent.depth : TL_MIN(extent.depth, 1);
+    size_t depth = extent.width && extent.height ? extent.depth : TL_MIN(extent.depth, 1), slice;
+    if (__builtin_mul_overflow(p.pitch, p.ysize, &slice) ||
+        !sim_hip_rows_ok(p.ptr, extent.width, extent.height, depth, p.pitch, slice))
+        return hipErrorInvalidValue;
     for (size_t z = 0; z < depth && e == hipSuccess; z++) {
         HipMemset f;
         rows((char *)p.ptr + z * p.pitch * p.ysize, p.pitch, (uint32_t)value & 255, 1, extent.width,

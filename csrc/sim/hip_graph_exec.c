@@ -177,8 +177,12 @@ hipError_t
 sim_hip_run_fill(const HipMemset *f)
 {
     hipError_t e = hipSuccess;
+    size_t width;
     if (!f->width)
         return sim_hip_check(NULL);
+    if (__builtin_mul_overflow(f->width, f->element, &width) ||
+        !sim_hip_rows_ok(f->dst, width, f->height, 1, f->pitch, 0))
+        return hipErrorInvalidValue;
     for (size_t y = 0; y < f->height && e == hipSuccess; y++) {
         size_t at;
         if (!row_offset(f->dst, 0, 0, y, f->pitch, &at))
@@ -195,6 +199,9 @@ sim_hip_run_copy(const HipCopy *c)
     hipError_t e = hipSuccess;
     if (!c->width || !c->height)
         return sim_hip_check(NULL);
+    if (!sim_hip_rows_ok(c->dst, c->width, c->height, c->depth, c->dst_pitch, c->dst_slice) ||
+        !sim_hip_rows_ok(c->src, c->width, c->height, c->depth, c->src_pitch, c->src_slice))
+        return hipErrorInvalidValue;
     for (size_t z = 0; z < c->depth && e == hipSuccess; z++)
         for (size_t y = 0; y < c->height && e == hipSuccess; y++) {
             size_t to, from;

@@ -13,10 +13,9 @@ enum { TYPE_HOST = 1 };
 /* ---- allocation ---- */
 
 static hipError_t
-allocate(void **p, size_t n, SimExtentKind kind, uint64_t tag)
+allocate_on(HipDevice *d, void **p, size_t n, SimExtentKind kind, uint64_t tag)
 {
-    HipDevice *d;
-    hipError_t e = sim_hip_check(&d);
+    hipError_t e = sim_hip_check(NULL);
     if (!p)
         return hipErrorInvalidValue;
     *p = NULL;
@@ -28,9 +27,17 @@ allocate(void **p, size_t n, SimExtentKind kind, uint64_t tag)
     if (kind == SIM_EXT_MALLOC && (n > limit || sim_mem_bytes(d->sim->mem) > limit - n))
         return hipErrorOutOfMemory;
     *p = sim_mem_alloc(d->sim->mem, n, kind, kind == SIM_EXT_PINNED, NULL);
-    if (*p && tag)
+    if (*p && tag) {
         sim_mem_tag(d->sim->mem, (uint64_t)*p, tag);
+        sim_hip_pool_change(tag, n, true);
+    }
     return *p ? hipSuccess : hipErrorOutOfMemory;
+}
+
+static hipError_t
+allocate(void **p, size_t n, SimExtentKind kind, uint64_t tag)
+{
+    return allocate_on(sim_hip_device(sim_hip_current()), p, n, kind, tag);
 }
 
 static hipError_t
@@ -48,6 +55,7 @@ release(void *p, SimExtentKind kind)
     if (!d || x.tag & (SIM_TAG_VIRTUAL | SIM_TAG_IPC) || !sim_device_release(d->sim, (uint64_t)p, kind))
         return hipErrorInvalidValue;
     sim_hip_forget_hints(x.base, x.size);
+    sim_hip_pool_change(x.tag, x.size, false);
     return hipSuccess;
 }
 
@@ -75,23 +83,23 @@ hipMallocManaged(void **p, size_t n, unsigned flags)
 }
 
 hipError_t
-hipMallocAsync(void **p, size_t n, void *stream)
+sim_hip_malloc_async(void **p, size_t n, void *stream, int device, uint64_t tag)
 {
     HipStream *capturing;
     Node node;
     if (!sim_hip_stream_ok(stream))
-        RETURN(hipErrorInvalidHandle);
+        return hipErrorInvalidHandle;
     if (!p)
-        RETURN(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     hipError_t e = sim_hip_enter(stream, &capturing);
     if (e != hipSuccess || !capturing)
-        RETURN(e == hipSuccess ? allocate(p, n, SIM_EXT_MALLOC, 0) : e);
+        return e == hipSuccess ? allocate_on(sim_hip_device(device), p, n, SIM_EXT_MALLOC, tag) : e;
     if ((e = sim_graph_alloc_node(n, &node)) == hipSuccess) {
         void *memory = node.mem->p;
         e = sim_hip_capture(capturing, &node);
         *p = e == hipSuccess ? memory : NULL;
     }
-    RETURN(e);
+    return e;
 }
 
 hipError_t
@@ -279,14 +287,37 @@ sim_hip_mapped(const void *p, size_t n)
     return !msync((void *)first, bytes, MS_ASYNC) || errno != ENOMEM;
 }
 
+/* May the host use memory that is in no allocation? What lies behind the end of one is none of the host's. */
+static bool
+host_range_ok(const void *p, size_t n)
+{
+    for (int i = 0; i < sim_hip_device_count(); i++)
+        if (sim_mem_touches(sim_hip_device(i)->sim->mem, (uint64_t)p, n))
+            return false;
+    return sim_hip_mapped(p, n) && !sim_hip_virtual_touches(p, n);
+}
+
 bool
 sim_hip_range_ok(const void *p, size_t n, HipDevice **d)
 {
     SimExtent x;
     *d = sim_hip_owner(p, &x);
     if (!*d)
-        return sim_hip_mapped(p, n) && !sim_hip_virtual_touches(p, n);
+        return host_range_ok(p, n);
     return !(x.flags & SIM_EXT_DENSE) || x.size - ((uint64_t)p - x.base) >= n;
+}
+
+bool
+sim_hip_rows_ok(const void *p, size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
+{
+    SimExtent x;
+    size_t rows, slices, end;
+    if (!width || !height || !depth || !sim_hip_owner(p, &x) || !(x.flags & SIM_EXT_DENSE))
+        return true; /* each row is looked at */
+    return !__builtin_mul_overflow(height - 1, pitch, &rows) &&
+           !__builtin_mul_overflow(depth - 1, slice, &slices) &&
+           !__builtin_add_overflow(rows, slices, &end) && !__builtin_add_overflow(end, width, &end) &&
+           end <= x.size - ((uint64_t)p - x.base);
 }
 
 hipError_t

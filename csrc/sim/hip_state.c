@@ -56,8 +56,10 @@ fork_locks(bool before)
     if (before) {
         pthread_mutex_lock(&state.lock);
         sim_hip_range_fork(true);
+        sim_hip_pool_fork(true);
         return;
     }
+    sim_hip_pool_fork(false);
     sim_hip_range_fork(false);
     pthread_mutex_unlock(&state.lock);
     for (uint32_t i = 0; i < state.ntracked; i++)

@@ -9,7 +9,7 @@
 
 #include "sim/hip_graph.h"
 
-enum { EVENT_DISABLE_TIMING = 2, EVENT_FLAGS = 0xe0000007u & 0x7fffffff, STREAM_NON_BLOCKING = 1 };
+enum { EVENT_DISABLE_TIMING = 2, EVENT_INTERPROCESS = 4, EVENT_FLAGS = 7, STREAM_NON_BLOCKING = 1 };
 
 static atomic_uint_fast64_t last_stream;
 
@@ -202,6 +202,46 @@ hipStreamWriteValue64(void *stream, void *p, uint64_t value, unsigned flags)
     RETURN(e == hipSuccess ? sim_hip_copy(p, &value, sizeof value, 4) : e);
 }
 
+enum { WAIT_GTE, WAIT_EQ, WAIT_AND, WAIT_NOR };
+
+/* Everything before it is done, so the value is there or nobody will write it. */
+static hipError_t
+wait_value(void *stream, void *p, uint64_t value, unsigned how, uint64_t mask, size_t size)
+{
+    static atomic_bool said;
+    HipStream *capturing;
+    HipDevice *d;
+    uint64_t now = 0;
+    if (!p || how > WAIT_NOR || (uintptr_t)p % size)
+        return hipErrorInvalidValue;
+    hipError_t e = sim_hip_enter(stream, &capturing);
+    if (e == hipSuccess && capturing)
+        e = hipErrorStreamCaptureUnsupported;
+    if (e == hipSuccess && !sim_hip_range_ok(p, size, &d))
+        e = hipErrorInvalidValue;
+    if (e != hipSuccess)
+        return e;
+    sim_dm_read(&now, (uint64_t)p, size);
+    uint64_t all = size == 4 ? UINT32_MAX : UINT64_MAX;
+    bool there = how == WAIT_GTE   ? (now & mask) >= value
+                 : how == WAIT_EQ  ? (now & mask) == value
+                 : how == WAIT_AND ? (now & mask & value) != 0
+                                   : (~((now & mask) | (value & mask)) & all) != 0;
+    return there ? hipSuccess : sim_hip_refuse("waiting for a value that is still to be written", &said);
+}
+
+hipError_t
+hipStreamWaitValue32(void *stream, void *p, uint32_t value, unsigned flags, uint32_t mask)
+{
+    RETURN(wait_value(stream, p, value, flags, mask, sizeof value));
+}
+
+hipError_t
+hipStreamWaitValue64(void *stream, void *p, uint64_t value, unsigned flags, uint64_t mask)
+{
+    RETURN(wait_value(stream, p, value, flags, mask, sizeof value));
+}
+
 hipError_t
 hipStreamAddCallback(void *stream, void (*fn)(void *, hipError_t, void *), void *user, unsigned flags)
 {
@@ -242,7 +282,9 @@ event_new(void **event, unsigned flags)
     *event = NULL;
     if (e != hipSuccess)
         return e;
-    if (flags & ~(unsigned)EVENT_FLAGS)
+    unsigned fence = flags >> 29; /* of the system, the device, or none: one of them */
+    if ((flags & 0x1fffffffu & ~(unsigned)EVENT_FLAGS) || fence & (fence - 1) ||
+        (flags & EVENT_INTERPROCESS && !(flags & EVENT_DISABLE_TIMING)))
         return hipErrorInvalidValue;
     HipEvent *ev = calloc(1, sizeof *ev);
     if (!ev)

@@ -224,6 +224,23 @@ sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out)
 }
 
 bool
+sim_mem_touches(SimMem *m, uint64_t addr, uint64_t n)
+{
+    SimMemSnapshot *s = sim_snap_get(m);
+    uint32_t a = 0, b = s ? s->nranges : 0; /* the first that ends behind addr */
+    while (a < b) {
+        uint32_t mid = (a + b) / 2;
+        if (s->ranges[mid].hi > addr)
+            b = mid;
+        else
+            a = mid + 1;
+    }
+    bool touches = s && a < s->nranges && (s->ranges[a].lo <= addr || s->ranges[a].lo - addr < n);
+    sim_snap_unref(s);
+    return touches;
+}
+
+bool
 sim_mem_known(SimMem *m, uint64_t addr)
 {
     SimMemSnapshot *s = sim_snap_get(m);

@@ -67,7 +67,9 @@ typedef struct SimExtent {
 #define SIM_TAG_VIRTUAL   (UINT64_C(1) << 34) /* of SIM_EXT_MALLOC: mapped, of the device in SIM_TAG_DEVICE */
 #define SIM_TAG_IPC       (UINT64_C(1) << 35) /* of SIM_EXT_MALLOC: another process's */
 #define SIM_TAG_DEVICE(d) ((uint64_t)(d) << 40)
-#define SIM_TAG_IS_OF(tag) ((int)((tag) >> 40 & 255))
+#define SIM_TAG_POOL(id)  ((uint64_t)(id) << 48) /* of SIM_EXT_MALLOC; 0: of none */
+#define SIM_TAG_POOL_OF(tag) ((uint32_t)((tag) >> 48))
+#define SIM_TAG_IS_OF(tag)   ((int)((tag) >> 40 & 255))
 
 typedef struct SimMem SimMem;                 /* allocation table of one device */
 typedef struct SimMemSnapshot SimMemSnapshot; /* immutable, reference counted */
@@ -202,6 +204,9 @@ bool sim_mem_lookup(SimMem *m, uint64_t addr, uint64_t n, SimExtent *out);
 enum { SIM_MEM_PEERS = 15 };
 void sim_mem_link(SimMem *m, SimMem *peer);
 bool sim_mem_reach(SimMem *m, const SimMem *peer, bool on);
+/* Does [addr, addr + n) touch what the table has mapped, the rest of last pages and the pages behind
+ * included? */
+bool sim_mem_touches(SimMem *m, uint64_t addr, uint64_t n);
 /* Is addr in an extent, one past its end, or the address of a registered array without elements? */
 bool sim_mem_known(SimMem *m, uint64_t addr);
 void sim_mem_fork(SimMem *m, bool before); /* around fork(): takes and gives back the table's lock */
