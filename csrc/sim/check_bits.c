@@ -31,6 +31,7 @@ bit_rule(const SimOpDesc *d)
     case K_v_mov_b32:
     case K_v_mov_b16:
     case K_v_mov_b64:
+    case K_v_pk_mov_b32:
     case K_v_not_b32:
     case K_v_not_b16:
     case K_v_bfrev_b32:
@@ -110,6 +111,7 @@ copies(const SimRec *r)
     case K_v_mov_b32:
     case K_v_mov_b16:
     case K_v_mov_b64:
+    case K_v_pk_mov_b32:
     case K_v_or_b32:
     case K_v_or_b16:
     case K_v_or3_b32:
@@ -142,6 +144,7 @@ stays(const SimRec *r)
     case K_v_mov_b32:
     case K_v_mov_b16:
     case K_v_mov_b64:
+    case K_v_pk_mov_b32:
     case K_v_and_b32:
     case K_v_and_b16:
     case K_v_or_b32:
@@ -458,6 +461,10 @@ result_home(const SimWave *w, const SimRec *r, const Tried *t, uint32_t k)
 {
     const SimChk *c = w->chk;
     if (t->ns || t->n != r->ndst || !stays(r) || (r->ndst == 2 && t->row[1] != t->row[0] + 1))
+        return 0;
+    const IsaInst *in = &r->ext->in;
+    if (r->ext->desc - sim_kern_desc == K_v_pk_mov_b32 &&
+        (in->op_sel & 3) != 2) /* its halves change places */
         return 0;
     uint32_t row = t->row[k];
     if (r->ext->desc - sim_kern_desc == K_v_lshl_or_b32 && r->src[0].kind == SRC_V && r->src[0].idx == row)

@@ -115,6 +115,18 @@ def test_shifts_of_pairs(arch: str, text: str, low: tuple[bool, bool], high: tup
         assert undefined(arch, [text], reg, {5: 5}) == high[reg]
 
 
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_packed_moves(arch: str) -> None:
+    """Each half of the result is undefined in the bits of the register that it comes from."""
+    some = ["v_and_b32 v4, 31, v4", "v_and_b32 v5, 0x700, v5"]
+    for select, sources in (("[0,1]", (4, 5)), ("[1,0]", (5, 4)), ("[0,0]", (4, 4)), ("[1,1]", (5, 5))):
+        move = f"v_pk_mov_b32 v[0:1], v[4:5], v[4:5] op_sel:{select}"
+        for reg, source in enumerate(sources):
+            for mask, bits in ((31, 4), (0x700, 5), (0xFFFFF8E0, 0)):
+                lines = [*some, move, f"v_and_b32 v{reg}, 0x{mask:x}, v{reg}"]
+                assert undefined(arch, lines, reg) == (source == bits), (select, reg, mask)
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_halves(arch: str) -> None:
     """A packed operation of a half that is undefined."""
