@@ -233,7 +233,8 @@ cut(uint64_t at, size_t *index)
 static void
 apply(Hint *h, HintWhat what, int device)
 {
-    uint32_t bit = 1u << (device + 1);
+    /* READ_MOSTLY takes any number for a device */
+    uint32_t bit = device >= CPU_DEVICE && device < SIM_MAX_DEVICES ? 1u << (device + 1) : 0;
     switch (what) {
     case HINT_READ_MOSTLY:
     case HINT_NOT_READ_MOSTLY:
