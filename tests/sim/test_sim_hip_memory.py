@@ -108,7 +108,8 @@ r["undone"] = [advise(p + 1024, 1024, a, 1) for a in (2, 4, 6, 101)]
 r["undone"] += [hip.hipMemPrefetchAsync(P(p), S(2048), -1, None)]
 r["parts"] = [all_of(p, 1024), all_of(p + 1024, 1024), all_of(p + 2048, 2048), all_of(p, 4096)]
 r["bad"] = [advise(0, 64, 1), advise(p, 0, 1), advise(p, 4097, 1), advise(p, 64, 0), advise(p, 64, 7),
-            advise(p, 64, 3, 2), advise(p, 64, 3, -2), advise(p, 64, 1, 9), advise(p, 64, 1, -2), advise(p, 64, 1, 1 << 30),
+            advise(p, 64, 3, 2), advise(p, 64, 3, -2), advise(p, 64, 1, 9), advise(p, 64, 1, -2),
+            advise(p, 64, 1, 1 << 30),
             hip.hipMemPrefetchAsync(P(p), S(4097), 0, None), hip.hipMemPrefetchAsync(P(p), S(64), 5, None),
             hip.hipMemPrefetchAsync(P(p), S(64), 0, P(12345))]
 r["sizes"] = [ask(p, 64, 1, 8), ask(p, 64, 3, 8), ask(p, 64, 3, 6), ask(p, 64, 5), ask(p, 0, 1), ask(p, 4097, 1)]
