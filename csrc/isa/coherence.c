@@ -56,8 +56,7 @@ cache_op(IsaArch arch, const IsaInst *in, IsaCoherence *c)
     case ISA_OP_buffer_wbinvl1_vol:
         c->inv = ISA_SCOPE_DEVICE;
         return true;
-    case ISA_OP_buffer_invl2:
-        c->inv = ISA_SCOPE_SYSTEM;
+    case ISA_OP_buffer_invl2: /* the caches of the CUs stay as they are */
         return true;
     case ISA_OP_buffer_gl1_inv:
         c->inv_outer = true;

@@ -237,7 +237,7 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
         q->store[q->n] = q->before[q->n] = 0;
         q->addr[q->n++] = v->va[l];
     }
-    sim_chk_look_now(w, q);
+    w->chk->look = true; /* after the access: what others release until then it may see */
 }
 
 /* On chips whose encodings hide atomic stores: the stores that a coherent access saw. Asked after it: one
@@ -257,7 +257,8 @@ sim_chk_seen(SimWave *w)
 {
     struct SimCoherent *q = &w->chk->coherent[(w->chk->ncoherent - 1) % TL_COUNT(w->chk->coherent)];
     w->chk->look = false;
-    for (uint32_t i = 0; i < q->n; i++)
+    sim_chk_look_now(w, q);
+    for (uint32_t i = 0; i < q->n && isa_store_hides_scope(w->code->arch); i++)
         q->store[i] = sim_race_last_store(w->g->info->race, &w->race, q->addr[i]);
 }
 
@@ -376,6 +377,18 @@ sim_chk_loads_seen(SimWave *w)
     }
 }
 
+/* Has another workgroup stored there last? A load of workgroup scope is as a plain one then. */
+static bool
+from_afar(SimWave *w, const VmLanes *v, uint64_t lanes)
+{
+    uint32_t group, wave;
+    for (uint64_t m = lanes; m; m &= m - 1)
+        if (sim_race_last_party(w->g->info->race, &w->race, v->va[__builtin_ctzll(m)], &group, &wave) &&
+            group != w->race.workgroup)
+            return true;
+    return false;
+}
+
 static bool
 global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
 {
@@ -406,9 +419,10 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
         sim_chk_loads_seen(w);
     if (may)
         try_open(w, r);
-    SimAccess kind = rmw                     ? SIM_ACC_ATOMIC
-                     : !st                   ? co.scope || co.maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
-                     : may                   ? SIM_ACC_MAYBE
+    bool narrow = !st && !rmw && co.scope == ISA_SCOPE_GROUP && !co.maybe && from_afar(w, v, m);
+    SimAccess kind = rmw   ? SIM_ACC_ATOMIC
+                     : !st ? (co.scope && !narrow) || co.maybe ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ
+                     : may ? SIM_ACC_MAYBE
                      : co.maybe || !co.scope ? SIM_ACC_WRITE
                                              : SIM_ACC_ATOMIC;
     sim_global_race(w, r, v->va, m, n, kind);
@@ -421,10 +435,8 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
     bool sees = !rmw || (x->nvwrite && (!raised || sim_chk_steers(w, r)));
     if ((device || group) && !st && sees) { /* what its wave never sees orders nothing */
         note_coherent(w, r, v, m);
-        if (isa_store_hides_scope(w->code->arch)) {
-            w->chk->look = true;
+        if (isa_store_hides_scope(w->code->arch))
             stores_before(w);
-        }
     }
     if (st && isa_writeback_from(w->code->arch) <= ISA_SCOPE_DEVICE && !device)
         w->chk->n.dirty_seq = w->chk->n.issued[store_counter(w->code->arch)] + 1;

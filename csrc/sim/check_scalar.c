@@ -58,8 +58,7 @@ sim_chk_scalar_load(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n)
             q->store[k] = q->before[k] = 0;
             q->addr[q->n++] = lanes[k];
         }
-        sim_chk_look_now(w, q);
-        w->chk->look |= isa_store_hides_scope(w->code->arch);
+        w->chk->look = true;
     }
     bool look = !wide && !guess && may_change(w->port->last);
     for (uint32_t k = 0; k < n && look && w->stop == ST_RUN; k++)

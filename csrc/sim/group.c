@@ -321,6 +321,17 @@ init_wave(SimGroup *g, SimWave *w, const uint32_t dim[3])
         (void)sim_race_strict(&w->race, g->nwaves);
 }
 
+static uint32_t
+next_wave(SimGroup *g)
+{
+    if (!g->rng)
+        return g->cur + 1 < g->nwaves ? g->cur + 1 : 0;
+    g->rng ^= g->rng << 13;
+    g->rng ^= g->rng >> 7;
+    g->rng ^= g->rng << 17;
+    return (uint32_t)((g->rng >> 33) % g->nwaves);
+}
+
 void
 sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear)
 {
@@ -334,8 +345,8 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
     g->epoch = 0;
     g->lds_all_init = false;
     g->ended = false;
-    g->cur = 0;
     g->rng = in->seed ? (in->seed + linear) * UINT64_C(0x9e3779b97f4a7c15) | 1 : 0;
+    g->cur = g->rng ? next_wave(g) : 0;
     memset(g->lds, 0, g->lds_bytes);
     sim_order_end(g);
     if (g->lds_wr) {
@@ -461,17 +472,6 @@ barrier_met(const SimGroup *g)
         at += g->waves[i].stop == ST_BARRIER && !g->waves[i].bar_wait;
     }
     return live && at == live;
-}
-
-static uint32_t
-next_wave(SimGroup *g)
-{
-    if (!g->rng)
-        return g->cur + 1 < g->nwaves ? g->cur + 1 : 0;
-    g->rng ^= g->rng << 13;
-    g->rng ^= g->rng >> 7;
-    g->rng ^= g->rng << 17;
-    return (uint32_t)((g->rng >> 33) % g->nwaves);
 }
 
 /* Waves at a barrier that the wave `spin` does not come to. */

@@ -513,7 +513,7 @@ def loaded(dev: sim.Device, code: bytes) -> sim.Module:
     return had[1]
 
 
-def run(c: Case, code: bytes, t: Target, checks: str = "all", threads: int = 1, seed: int = 0, limit: int = 400_000,
+def run(c: Case, code: bytes, t: Target, checks: str = "all", threads: int = 1, seed: int = 0, limit: int = 20_000_000,
         **how) -> Result:  # fmt: skip
     dev = device(t.arch, checks, threads, limit)
     copies = 2 if c.place == "waves" else 1
