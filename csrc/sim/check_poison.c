@@ -559,12 +559,19 @@ perm_poison(SimWave *w, const SimRec *r)
 {
     SimChk *c = w->chk;
     uint8_t lane[64];
-    uint64_t exec = EXEC(w), src = c->vp[r->src[0].idx], out = 0,
-             sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
+    SimUndef had = row_undef(c, r->src[0].idx), out = {.known = had.known};
+    uint64_t kept = 0, sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
     sim_perm_lanes(w, r, lane);
-    for (uint32_t l = 0; l < LANES; l++)
-        out |= (lane[l] < 64 ? (src >> lane[l]) & 1 : lane[l] == 255 ? (c->vp[r->dst] >> l) & 1 : 0) << l;
-    write_vp(c, r->dst, (SimUndef){.any = out | sel}, exec);
+    for (uint32_t l = 0; l < LANES; l++) {
+        kept |= (uint64_t)(lane[l] == 255) << l;
+        if (lane[l] < LANES) {
+            out.any |= (had.any >> lane[l] & 1) << l;
+            out.part |= (had.part >> lane[l] & 1) << l;
+        }
+    }
+    out.any |= sel;
+    out.part &= ~sel;
+    write_vp(c, r->dst, out, EXEC(w) & ~(kept & ~sel));
 }
 
 static void
@@ -574,13 +581,15 @@ rel_poison(SimWave *w, const SimRec *r, const SimExt *x)
     uint32_t src, dst;
     if (!sim_rel_rows(w, r, &src, &dst))
         return;
-    uint64_t exec = EXEC(w), p = r->src[0].kind == SRC_V ? c->vp[src] : source_poison(w, r->src[0], 1),
-             q = c->vp[dst], wr = exec;
+    uint64_t exec = EXEC(w), wr = exec;
+    SimUndef p = {.any = source_poison(w, r->src[0], 1)}, q = row_undef(c, dst);
+    if (r->src[0].kind == SRC_V)
+        p = row_undef(c, src);
     if (sim_is_dpp(&x->in))
-        p = dpp_poison(w, x, p, &wr);
-    write_vp(c, dst, (SimUndef){.any = p}, wr);
+        p = (SimUndef){.any = dpp_poison(w, x, p.any, &wr)};
+    write_vp(c, dst, p, wr);
     if (x->poison == POI_SWAPREL)
-        write_vp(c, src, (SimUndef){.any = q}, exec);
+        write_vp(c, src, q, exec);
 }
 
 static void

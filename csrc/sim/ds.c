@@ -1,5 +1,6 @@
 /* ds.c - LDS instructions: loads and stores of all widths, two-offset forms, atomics, permutes, swizzle. */
 #include "sim/access.h"
+#include "sim/check.h"
 #include "sim/trace.h"
 #include "sim/valu.h"
 
@@ -222,13 +223,32 @@ body_ds_atomic(SimWave *w, const SimRec *r)
 }
 
 static void
-finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, uint64_t undef)
+finish_lanes(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, const SimUndef *undef)
 {
     sim_blend(w, exec, ROW(w, r->dst), out, 1);
     if (w->chk) {
         SimAcc a = {ACC_DWORDS, 4, 1, 0, 0, 0, 0};
-        sim_write_poison(w, &a, exec, r->dst, &(SimUndef){.any = undef});
+        sim_write_poison(w, &a, exec, r->dst, undef);
     }
+}
+
+enum { NO_LANE = 64 };
+
+/* from: the lane that each one's value comes from; what is undefined in src moves with it. */
+static void
+finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, const uint8_t *from,
+            uint32_t src)
+{
+    SimUndef had = {0}, undef = {0};
+    if (w->chk)
+        had = row_undef(w->chk, src);
+    undef.known = had.known;
+    for (uint32_t l = 0; w->chk && l < LANES; l++)
+        if (from[l] != NO_LANE) {
+            undef.any |= (had.any >> from[l] & 1) << l;
+            undef.part |= (had.part >> from[l] & 1) << l;
+        }
+    finish_lanes(w, r, exec, out, &undef);
 }
 
 /* The lane that byte address `at` names in the view of lane l. */
@@ -242,14 +262,16 @@ static const SimRec *
 body_permute(SimWave *w, const SimRec *r)
 {
     uint32_t out[64] = {0};
-    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[1].idx] : 0;
+    uint8_t from[64];
+    uint64_t exec = EXEC(w);
+    memset(from, NO_LANE, sizeof from);
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint64_t m = exec; m; m &= m - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(m), to = perm_lane(r, va[l] + (uint32_t)r->imm, l);
         out[to] = d[l];
-        undef = (undef & ~(UINT64_C(1) << to)) | ((from >> l) & 1) << to;
+        from[to] = (uint8_t)l;
     }
-    finish_perm(w, r, exec, out, undef);
+    finish_perm(w, r, exec, out, from, r->src[1].idx);
     return NEXT(r);
 }
 
@@ -257,15 +279,16 @@ static const SimRec *
 body_bpermute(SimWave *w, const SimRec *r)
 {
     uint32_t out[64];
-    uint64_t exec = EXEC(w), undef = 0, seen = r->aux ? ~UINT64_C(0) : exec; /* aux: inactive lanes too */
-    uint64_t from = w->chk ? w->chk->vp[r->src[1].idx] & seen : 0;
+    uint8_t from[64];
+    uint64_t exec = EXEC(w), seen = r->aux ? ~UINT64_C(0) : exec; /* aux: inactive lanes too */
     const uint32_t *va = ROW(w, r->src[0].idx), *d = ROW(w, r->src[1].idx);
     for (uint32_t l = 0; l < 64; l++) {
         uint32_t q = perm_lane(r, va[l] + (uint32_t)r->imm, l);
-        out[l] = (seen >> q) & 1 ? d[q] : 0;
-        undef |= ((from >> q) & 1) << l;
+        bool any = (seen >> q) & 1;
+        out[l] = any ? d[q] : 0;
+        from[l] = any ? (uint8_t)q : NO_LANE;
     }
-    finish_perm(w, r, exec, out, undef);
+    finish_perm(w, r, exec, out, from, r->src[1].idx);
     return NEXT(r);
 }
 
@@ -294,14 +317,16 @@ static const SimRec *
 body_swizzle(SimWave *w, const SimRec *r)
 {
     uint32_t out[64];
-    uint64_t exec = EXEC(w), undef = 0, from = w->chk ? w->chk->vp[r->src[0].idx] & exec : 0;
+    uint8_t from[64];
+    uint64_t exec = EXEC(w);
     const uint32_t *d = ROW(w, r->src[0].idx);
     for (uint32_t l = 0; l < 64; l++) {
         uint32_t q = swizzle_lane((uint32_t)r->imm & 0xffff, l);
-        out[l] = (exec >> q) & 1 ? d[q] : 0;
-        undef |= ((from >> q) & 1) << l;
+        bool any = (exec >> q) & 1;
+        out[l] = any ? d[q] : 0;
+        from[l] = any ? (uint8_t)q : NO_LANE;
     }
-    finish_perm(w, r, exec, out, undef);
+    finish_perm(w, r, exec, out, from, r->src[0].idx);
     return NEXT(r);
 }
 
@@ -339,7 +364,7 @@ body_append(SimWave *w, const SimRec *r)
     uint32_t out[64];
     for (uint32_t l = 0; l < LANES; l++)
         out[l] = old;
-    finish_perm(w, r, exec, out, 0);
+    finish_lanes(w, r, exec, out, &(SimUndef){0});
     return NEXT(r);
 }
 
@@ -380,7 +405,7 @@ body_direct(SimWave *w, const SimRec *r)
     uint32_t out[64];
     for (uint32_t l = 0; l < LANES; l++)
         out[l] = x;
-    finish_perm(w, r, exec, out, undef[0].any ? ~UINT64_C(0) : 0);
+    finish_lanes(w, r, exec, out, &(SimUndef){.any = undef[0].any ? ~UINT64_C(0) : 0});
     return NEXT(r);
 }
 

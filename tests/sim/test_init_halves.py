@@ -174,13 +174,13 @@ def with_chips(table: dict[str, str]) -> list[tuple[str, str]]:
     return [(arch, text) for text, chips in table.items() for arch in chips.split()]
 
 
-def half_undefined(arch: str, text: str) -> bool:
-    """Does an undefined upper half of source {0} reach a branch?"""
+def half_undefined(arch: str, text: str, move: str = "") -> bool:
+    """Does an undefined upper half of source {0}, moved before, reach a branch?"""
     g9 = arch < "gfx11" or len(arch) == 6
     lanes, vcc = (64, "vcc") if g9 else (32, "vcc_lo")
     lines = ["ds_write_b16 v1, v4" if g9 else "ds_store_b16 v1, v4"]
     wait = "s_wait_dscnt 0" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)"
-    lines += [wait, "ds_read_b32 v5, v1" if g9 else "ds_load_b32 v5, v1", wait, text.format("v5")]
+    lines += [wait, "ds_read_b32 v5, v1" if g9 else "ds_load_b32 v5, v1", wait, *move.split("; "), text.format("v5")]
     if not text.startswith("v_cmp"):
         lines += ["s_nop 4", f"v_cmp_eq_u32 {vcc}, 0, v2"]
     body = "\n".join(["v_lshlrev_b32 v1, 2, v0", "v_mov_b32 v4, 5", *lines, "s_nop 4", "s_cbranch_vccnz 0"])
@@ -203,6 +203,37 @@ def test_an_upper_half_that_is_not_used(arch: str, text: str) -> None:
 @pytest.mark.parametrize(("arch", "text"), with_chips(WHOLE | VALUES_WHOLE))
 def test_an_upper_half_that_is_used(arch: str, text: str) -> None:
     assert half_undefined(arch, text)
+
+
+MOVES = {
+    "v_mov_b32_dpp v6, v5 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf; s_nop 1; v_mov_b32 v5, v6": "gfx90a gfx1100",
+    "v_mov_b32_dpp v5, v5 row_ror:3 row_mask:0xf bank_mask:0xf": "gfx942 gfx1201",
+    "v_accvgpr_write_b32 a1, v5; s_nop 4; v_accvgpr_read_b32 v5, a1": "gfx90a gfx942 gfx950",
+    "v_readfirstlane_b32 s4, v5; s_nop 4; v_mov_b32 v5, s4": "gfx90a gfx950 gfx1100",
+    "v_readlane_b32 s4, v5, 3; s_nop 4; v_mov_b32 v5, s4": "gfx942 gfx1201",
+    "v_permlane16_b32 v5, v5, s6, s7": "gfx1100 gfx1201",
+    "v_permlanex16_b32 v5, v5, s6, s7": "gfx1100 gfx1201",
+    "s_mov_b32 m0, 0; v_movrels_b32 v5, v5": "gfx1100 gfx1201",
+    "v_permlane32_swap_b32 v5, v5": "gfx950",
+    "v_permlane16_swap_b32 v5, v5": "gfx950",
+    "v_swap_b32 v5, v6; v_swap_b32 v6, v5": "gfx942 gfx1100",
+    **{
+        f"ds_{op}; s_waitcnt lgkmcnt(0)": "gfx90a gfx942 gfx1100"
+        for op in (
+            "bpermute_b32 v5, v1, v5",
+            "permute_b32 v5, v1, v5",
+            "swizzle_b32 v5, v5 offset:swizzle(SWAP,1)",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("arch", "move"), with_chips(MOVES))
+def test_halves_move_between_lanes(arch: str, move: str) -> None:
+    vcc = "vcc_lo" if arch > "gfx1" and len(arch) == 7 else "vcc"
+    move = f"s_mov_b32 s6, 0x76543210; s_mov_b32 s7, 0xfedcba98; {move}; s_nop 4"
+    assert not half_undefined(arch, f"v_cmp_le_i16_e64 {vcc}, {{0}}, v4", move)
+    assert half_undefined(arch, f"v_cmp_le_i32_e64 {vcc}, {{0}}, v4", move)
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
