@@ -222,6 +222,10 @@ static inline SimUndef
 blend_undef(SimUndef a, SimUndef b, uint64_t m)
 {
     uint64_t pa = a.part & m, pb = b.part & ~m;
+    /* one set of bits is known for all lanes: the new ones keep theirs, the others are undefined in all bits
+     */
+    if (pa && pb && (a.known & ~b.known))
+        pb = 0;
     uint32_t known = !pb ? a.known : !pa ? b.known : a.known & b.known;
     uint32_t pad = !pb ? a.pad : !pa ? b.pad : a.pad & b.pad;
     uint64_t home = a.any & m ? a.home : b.home; /* (it tells its lane) */

@@ -128,6 +128,18 @@ def test_packed_moves(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
+def test_lanes_that_are_off(arch: str) -> None:
+    """What other lanes still have in a register takes nothing from what the active ones write."""
+    wave32 = arch >= "gfx11" and len(arch) == 7
+    some = ["v_and_b32 v0, 0x700, v0", "s_mov_b32 exec_lo, 0xff" if wave32 else "s_mov_b64 exec, 0xff"]
+    some += ["v_and_b32 v0, 31, v1"]
+    assert undefined(arch, [*some, "v_and_b32 v0, 31, v0"], 0)
+    assert not undefined(arch, [*some, "v_and_b32 v0, 0x700, v0"], 0)
+    every = "s_mov_b32 exec_lo, -1" if wave32 else "s_mov_b64 exec, -1"
+    assert undefined(arch, [*some, every, "v_and_b32 v0, 0x700, v0"], 0)
+
+
+@pytest.mark.parametrize("arch", CHIPS)
 def test_halves(arch: str) -> None:
     """A packed operation of a half that is undefined."""
     lines = ["v_and_b32 v0, 0xffff0000, v0", "v_pk_add_u16 v0, v0, v1"]
