@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from simlib import ADD, BUF, Arg, code_object
+from simlib import ADD, BUF, Arg, code_object, tool_env
 
 sim = pytest.importorskip("tilelang.sim")
 cli = pytest.importorskip("tilelang.sim.__main__")
@@ -329,3 +330,32 @@ def test_a_dtype_that_is_not_there(saved, capsys, dtype):
     params[0]["dtype"] = dtype
     assert cli.main([saved(SAVED | {"params": params}), *ARGS]) == 2
     assert f"an argument of an unknown dtype '{dtype}'" in capsys.readouterr().err
+
+
+CALLS = """
+__attribute__((noinline)) static unsigned below(unsigned x) { return x * 3 + 1; }
+__attribute__((amdgpu_kernel)) void k(__attribute__((address_space(1))) unsigned *out)
+{
+    unsigned i = __builtin_amdgcn_workitem_id_x();
+    out[i] = below(i);
+}
+"""
+
+
+def test_trace_names_what_called_functions_do(tmp_path, capsys):
+    """The function lies before the kernel: its instructions have their text and a negative place."""
+    clang = shutil.which("clang-22")
+    if not clang or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
+        pytest.skip("clang and lld are not installed")
+    file = str(tmp_path / "calls.hsaco")
+    flags = ["-x", "c", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-O1", "-nogpulib", "-ffreestanding"]
+    subprocess.run([clang, *flags, "-", "-o", file], input=CALLS.encode(), check=True, env=tool_env())
+    run = [file, "--grid", "1", "--block", "64", "--arg", "out:u32:64", "--trace", "0:0"]
+    assert cli.main([*run, "--json"]) == 0
+    (wave,) = json.loads(capsys.readouterr().out)["trace"]
+    called = [x for x in wave["instructions"] if x["pc"] < 0]
+    assert any(x["text"].startswith("s_setpc_b64") for x in called)
+    assert all(x["text"] for x in wave["instructions"])
+    assert cli.main(run) == 0
+    text = capsys.readouterr().out
+    assert "s_setpc_b64" in text and "?" not in text

@@ -153,19 +153,23 @@ def short(name: str, value: Any) -> str:
     return f"{name}=[{' '.join(f'{x:08x}' for x in value[:4])} ..]"
 
 
+def pc_of(row: Any) -> int:
+    """Bytes from the kernel's entry; functions that it calls may lie before it."""
+    return (int(row["pc"]) ^ 1 << 31) - (1 << 31)
+
+
 def show_trace(k: Kernel, trace: Trace | None) -> None:
     """Instructions of the recorded waves with what they wrote and where they accessed memory."""
-    texts = {pc: text for pc, text, _ in k.disassembly()}
     for w in trace.waves if trace else ():
         print(f"workgroup {w.workgroup}, wave {w.wave}: {len(w.rows)} instructions")
         for i, row in enumerate(w.rows):
-            pc = int(row["pc"])
+            pc = pc_of(row)
             notes = [short(n, v) for n, v in w.registers(i).items()]
             for lanes, addr in w.addresses(i):
                 notes += [f"lane {lanes[0]} at 0x{int(addr[0]):x}"] if len(lanes) else []
             if row["conflict_cycles"]:
                 notes.append(f"{row['conflict_cycles']} conflict cycles")
-            print(f"{pc:6x}: {texts.get(pc, '?'):<56} {row['exec_count']:>2} lanes  {'  '.join(notes)}".rstrip())
+            print(f"{pc:6x}: {k.text_at(pc) or '?':<56} {row['exec_count']:>2} lanes  {'  '.join(notes)}".rstrip())
     if trace and not trace.waves:
         print("no such wave ran")
 
@@ -378,16 +382,15 @@ def save(outs: list[Output], paths: list[str]) -> list[dict[str, Any]]:
 
 def described_trace(k: Kernel, trace: Trace | None) -> list[dict[str, Any]]:
     """The recorded waves for --json: registers are numbers, one a lane for vector registers."""
-    texts = {pc: text for pc, text, _ in k.disassembly()}
     waves = []
     for w in trace.waves if trace else ():
         rows = []
         for i, row in enumerate(w.rows):
-            pc = int(row["pc"])
+            pc = pc_of(row)
             registers = {n: v if isinstance(v, int) else v.tolist() for n, v in w.registers(i).items()}
             accesses = [{"lanes": lanes.tolist(), "addresses": at.tolist()} for lanes, at in w.addresses(i)]
             rows.append(
-                {"pc": pc, "text": texts.get(pc), "exec_count": int(row["exec_count"]), "registers": registers}
+                {"pc": pc, "text": k.text_at(pc), "exec_count": int(row["exec_count"]), "registers": registers}
                 | {"accesses": accesses, "conflict_cycles": int(row["conflict_cycles"])}
             )
         waves.append({"workgroup": w.workgroup, "wave": w.wave, "cut": w.cut, "instructions": rows})

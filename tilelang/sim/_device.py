@@ -530,6 +530,12 @@ class Kernel(_Bound):
                 break
         return out
 
+    def text_at(self, pc: int) -> str | None:
+        """Text of the instruction at pc: bytes from the kernel's entry, negative before it. Functions that the kernel
+        calls lie outside of :meth:`disassembly`. None where the code object has no code."""
+        size, text, *_ = self._disasm(pc)
+        return text if size else None
+
     def launch(
         self,
         grid: int | Sequence[int],
