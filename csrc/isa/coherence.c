@@ -3,21 +3,22 @@
 
 typedef struct CoherenceRow {
     bool store_tells; /* the scope of a store shows in its encoding */
+    bool near_tells;  /* that of a workgroup too, where its waves share a cache */
     uint8_t rmw;      /* scope of a read-modify-write whose encoding has no scope */
     uint8_t wb_from;
     const char *wb, *inv, *inv_group;
 } CoherenceRow;
 
 static const CoherenceRow rows[ISA_ARCH_COUNT] = {
-    [ISA_GFX90A] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM, "buffer_wbl2", "buffer_wbinvl1_vol",
+    [ISA_GFX90A] = {false, false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM, "buffer_wbl2", "buffer_wbinvl1_vol",
                     "buffer_wbinvl1_vol"},
-    [ISA_GFX942] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
+    [ISA_GFX942] = {true, true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
                     "buffer_inv sc0"},
-    [ISA_GFX950] = {true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
+    [ISA_GFX950] = {true, true, ISA_SCOPE_DEVICE, ISA_SCOPE_DEVICE, "buffer_wbl2 sc1", "buffer_inv sc1",
                     "buffer_inv sc0"},
-    [ISA_GFX1100] = {false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM + 1, "", "buffer_gl1_inv and buffer_gl0_inv",
-                     "buffer_gl0_inv"},
-    [ISA_GFX1201] = {true, ISA_SCOPE_WAVE, ISA_SCOPE_SYSTEM, "global_wb scope:SCOPE_SYS",
+    [ISA_GFX1100] = {false, false, ISA_SCOPE_DEVICE, ISA_SCOPE_SYSTEM + 1, "",
+                     "buffer_gl1_inv and buffer_gl0_inv", "buffer_gl0_inv"},
+    [ISA_GFX1201] = {true, false, ISA_SCOPE_WAVE, ISA_SCOPE_SYSTEM, "global_wb scope:SCOPE_SYS",
                      "global_inv scope:SCOPE_DEV", "global_inv scope:SCOPE_SE"},
 };
 
@@ -103,6 +104,12 @@ bool
 isa_store_hides_scope(IsaArch arch)
 {
     return !rows[arch].store_tells;
+}
+
+bool
+isa_store_hides_group(IsaArch arch)
+{
+    return !rows[arch].near_tells;
 }
 
 IsaScope

@@ -22,6 +22,8 @@ typedef struct IsaCoherence {
 IsaCoherence isa_coherence(IsaArch arch, const IsaInst *in);
 /* Do stores of this chip look the same whether atomic or not? */
 bool isa_store_hides_scope(IsaArch arch);
+/* ... of workgroup scope, where the waves of the workgroup share a cache? */
+bool isa_store_hides_group(IsaArch arch);
 /* The least scope of a release that needs a write-back before it. */
 IsaScope isa_writeback_from(IsaArch arch);
 /* "buffer_wbl2 sc1", "global_inv" ...: the instructions that a report may name. */

@@ -86,6 +86,8 @@ sim_chk_ask(uint8_t *known, SimAsk *ask, const SimCode *c, const SimRec *r)
 
 /* Does the load or atomic wait for what another wave writes at addr (of its first lane)? */
 bool sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr);
+/* Has another wave of the workgroup waited there? */
+bool sim_chk_polled(const SimWave *w, uint64_t addr);
 /* Does the value, of an atomic the old one, decide what its wave does? */
 bool sim_chk_steers(const SimWave *w, const SimRec *r);
 /* Is there anything in the code that takes over what atomics released in LDS? */

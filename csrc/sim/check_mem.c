@@ -425,6 +425,9 @@ global_race(SimWave *w, const SimRec *r, const VmLanes *v, uint32_t n)
                      : may ? SIM_ACC_MAYBE
                      : co.maybe || !co.scope ? SIM_ACC_WRITE
                                              : SIM_ACC_ATOMIC;
+    if (kind == SIM_ACC_WRITE && !w->race.seen && isa_store_hides_group(w->code->arch) &&
+        sim_chk_polled(w, v->va[__builtin_ctzll(m)]))
+        kind = SIM_ACC_ATOMIC; /* a flag of the workgroup */
     sim_global_race(w, r, v->va, m, n, kind);
     if (kind == SIM_ACC_READ)
         sim_chk_loaded(w, v->va[__builtin_ctzll(m)]);

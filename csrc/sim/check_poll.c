@@ -296,5 +296,17 @@ sim_chk_polls(SimWave *w, const SimRec *r, uint64_t addr)
     struct SimPoll *p = &c->poll[r->at % TL_COUNT(c->poll)];
     bool elsewhere = p->at == r->at && p->effects == c->effects && p->addr != addr;
     *p = (struct SimPoll){r->at, c->effects, addr};
+    w->g->polls = true;
     return !elsewhere;
+}
+
+bool
+sim_chk_polled(const SimWave *w, uint64_t addr)
+{
+    const SimGroup *g = w->g;
+    for (uint32_t i = 0; g->polls && i < g->nwaves; i++)
+        for (uint32_t k = 0; i != w->index && k < TL_COUNT(g->waves[i].chk->poll); k++)
+            if (g->waves[i].chk->poll[k].addr == addr)
+                return true;
+    return false;
 }

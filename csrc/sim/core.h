@@ -584,6 +584,7 @@ struct SimGroup {
     uint8_t *lds_wr, *lds_rd, *lds_init;
     struct SimLdsOrder *order; /* NULL: no flag orders accesses of LDS yet */
     bool lds_all_init;         /* every byte is defined (false: unknown) */
+    bool polls;                /* a wave has waited at some address: SimChk.poll */
     uint32_t sh_lo, sh_hi;     /* touched part of the shadow */
     struct SimLate *late;      /* one a wave; NULL but for delivery="late" */
     uint64_t late_seed, late_clock;

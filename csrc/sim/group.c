@@ -343,7 +343,7 @@ sim_group_reset(SimGroup *g, uint32_t x, uint32_t y, uint32_t z, uint64_t linear
     }
     g->linear = linear;
     g->epoch = 0;
-    g->lds_all_init = false;
+    g->lds_all_init = g->polls = false;
     g->ended = false;
     g->rng = in->seed ? (in->seed + linear) * UINT64_C(0x9e3779b97f4a7c15) | 1 : 0;
     g->cur = g->rng ? next_wave(g) : 0;

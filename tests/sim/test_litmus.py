@@ -11,8 +11,8 @@ import litmus
 import pytest
 from litmus import SHAPES, TARGETS, Case, Sync
 
-FEW = ["mp_store_load", "mp_add_or", "relseq_add", "wrc", "isa2", "lock_xchg", "ring", "barrier_gen", "last", "queue",
-       "war", "data_buffer"]  # fmt: skip
+FEW = ["mp_store_load", "mp_store_xchg", "mp_add_or", "relseq_add", "wrc", "isa2", "lock_xchg", "ring", "barrier_gen",
+       "last", "queue", "war", "data_buffer"]  # fmt: skip
 LOCAL = ["mp_store_load_lg", "mp_store_load_gl", "mp_store_load_ll", "wrc_lg", "lock_cas_lg", "ring_ll", "last_ll",
          "barrier_gen_lg", "mp_store_xchg_ll"]  # fmt: skip
 PLAIN = [

@@ -103,9 +103,9 @@ stream_k(GLOBAL float *a, GLOBAL float *b, GLOBAL float *c, GLOBAL float *work, 
     }
 }
 #elif PROGRAM == 4
-/* A shift in place by two parts: a part is stored over once it has been loaded, which its flag says. Nothing that
- * was stored is loaded, so no cache is written back or emptied. A flag goes up behind the one of the next
- * part, whose own went up behind that of the part which is stored over: a chain of three. */
+/* A shift in place by two parts: a part is stored over once it has been loaded, which its flag says. Nothing
+ * that was stored is loaded, so no cache is written back or emptied. A flag goes up behind the one of the
+ * next part, whose own went up behind that of the part which is stored over: a chain of three. */
 KERNEL
 shift(GLOBAL u32 *x, GLOBAL u32 *flag, u32 groups)
 {
@@ -126,8 +126,8 @@ shift(GLOBAL u32 *x, GLOBAL u32 *flag, u32 groups)
         x[(g + 2) * 64 + i] = own;
 }
 #elif PROGRAM == 5
-/* Each lane of the last workgroup waits for another flag. They come one after the other, so that most lanes have seen
- * theirs long before the loop ends. */
+/* Each lane of the last workgroup waits for another flag. They come one after the other, so that most lanes
+ * have seen theirs long before the loop ends. */
 KERNEL
 gather(GLOBAL u32 *data, GLOBAL u32 *flag, GLOBAL u32 *out, u32 groups)
 {
