@@ -104,6 +104,13 @@ void sim_chk_flags_seen(SimWave *w, bool invalidated);
 void sim_chk_loads_seen(SimWave *w);
 /* Room for one more coherent access, the wave's last. */
 struct SimCoherent *sim_chk_new_coherent(SimWave *w, const SimRec *r, uint32_t counter, uint8_t scope);
+static inline void
+sim_chk_note_address(struct SimCoherent *q, uint64_t addr)
+{
+    q->store[q->n] = q->before[q->n] = 0;
+    q->addr[q->n++] = addr;
+}
+/* Behind it, when its addresses are noted: what they hand on. */
 void sim_chk_look_now(SimWave *w, struct SimCoherent *q);
 /* The newest access of a wave to this byte of LDS; NULL = not in its log. */
 const SimLdsOp *sim_chk_lds_party(const SimWave *o, uint32_t byte, bool write);
@@ -232,6 +239,18 @@ blend_undef(SimUndef a, SimUndef b, uint64_t m)
     uint32_t pad = !pb ? a.pad : !pa ? b.pad : a.pad & b.pad;
     uint64_t home = a.any & m ? a.home : b.home; /* (it tells its lane) */
     return (SimUndef){(a.any & m) | (b.any & ~m), known ? pa | pb : 0, known, pad, home};
+}
+/* What moved: from[l] is the lane that the value of lane l comes from; LANES and above: from none. */
+static inline SimUndef
+moved_undef(SimUndef had, const uint8_t from[LANES])
+{
+    SimUndef to = {.known = had.known};
+    for (uint32_t l = 0; l < LANES; l++)
+        if (from[l] < LANES) {
+            to.any |= (had.any >> from[l] & 1) << l;
+            to.part |= (had.part >> from[l] & 1) << l;
+        }
+    return to;
 }
 /* What the lanes of wr are after a write. */
 static inline void

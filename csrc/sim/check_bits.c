@@ -18,176 +18,45 @@ typedef enum BitRule {
     BITS_HALF  /* halves that come from one in which any is: packed operations (not tried out) */
 } BitRule;
 
+enum {
+    COPIES = 1, /* puts copies of bits together, or chooses one: padding stays padding (what takes a field out
+                   masks or shifts right) */
+    STAYS = 2,  /* puts a field into a dword, or moves that one: its bits stay where they were */
+    KEEPS = 4   /* undefined in all bits where a source is */
+};
+
+/* amounts: sources (a bit each) that say how far, how many or which; bits: those of them that count. */
+typedef struct BitRow {
+    uint8_t rule, flags, amounts;
+    uint32_t bits;
+} BitRow;
+
+static const BitRow bit_rows[K_COUNT] = {
+#define BITS(name, rule, flags, amounts, bits) [K_##name] = {BITS_##rule, flags, amounts, bits},
+#include "sim/check_bits.def"
+#undef BITS
+};
+
+static BitRow
+bit_row(const SimRec *r)
+{
+    return bit_rows[r->ext->desc - sim_kern_desc];
+}
+
 static BitRule
-bit_rule(const SimOpDesc *d)
+bit_rule(const SimRec *r)
 {
-    switch (d - sim_kern_desc) {
-    case K_v_cndmask_b32:
-    case K_v_cndmask_b16:
-    case K_v_cndmask_fast:
-    case K_v_accvgpr_read_b32:
-    case K_v_accvgpr_write_b32:
-    case K_v_accvgpr_mov_b32:
-    case K_v_mov_b32:
-    case K_v_mov_b16:
-    case K_v_mov_b64:
-    case K_v_pk_mov_b32:
-    case K_v_not_b32:
-    case K_v_not_b16:
-    case K_v_bfrev_b32:
-    case K_v_and_b32:
-    case K_v_and_b16:
-    case K_v_or_b32:
-    case K_v_or_b16:
-    case K_v_xor_b32:
-    case K_v_xor_b16:
-    case K_v_xnor_b32:
-    case K_v_xor3_b32:
-    case K_v_bitop3_b32:
-    case K_v_bitop3_b16:
-    case K_v_and_or_b32:
-    case K_v_or3_b32:
-    case K_v_bfi_b32:
-    case K_v_bfe_u32:
-    case K_v_bfe_i32:
-    case K_v_lshlrev_b32:
-    case K_v_lshrrev_b32:
-    case K_v_ashrrev_i32:
-    case K_v_lshlrev_b16:
-    case K_v_lshrrev_b16:
-    case K_v_ashrrev_i16:
-    case K_v_lshlrev_b64:
-    case K_v_lshrrev_b64:
-    case K_v_ashrrev_i64:
-    case K_v_lshl_or_b32:
-    case K_v_alignbit_b32:
-    case K_v_alignbyte_b32:
-    case K_v_perm_b32:
-    case K_v_cvt_u32_u16:
-    case K_v_cvt_i32_i16:
-    case K_v_pack_b32_f16:
-        return BITS_EACH;
-    case K_v_xad_u32:
-    case K_v_lshl_add_u32:
-    case K_v_lshl_add_u64:
-    case K_v_add_lshl_u32:
-    case K_v_add3_u32:
-    case K_v_add_u32:
-    case K_v_sub_u32:
-    case K_v_subrev_u32:
-    case K_v_add_nc_u32:
-    case K_v_sub_nc_u32:
-    case K_v_subrev_nc_u32:
-    case K_v_mul_lo_u32:
-    case K_v_mul_u32_u24:
-    case K_v_mul_i32_i24:
-    case K_v_mad_u32_u24:
-    case K_v_mad_i32_i24:
-    case K_v_add_u16:
-    case K_v_sub_u16:
-    case K_v_subrev_u16:
-    case K_v_add_nc_u16:
-    case K_v_sub_nc_u16:
-    case K_v_mul_lo_u16:
-    case K_v_mad_u16:
-        return BITS_UP;
-    default:
-        return (d->flags & (OPF_PACKED | OPF_DOT)) == OPF_PACKED ? BITS_HALF : BITS_NONE;
-    }
+    BitRule rule = (BitRule)bit_row(r).rule;
+    bool packed = (r->ext->desc->flags & (OPF_PACKED | OPF_DOT)) == OPF_PACKED;
+    return rule == BITS_NONE && packed ? BITS_HALF : rule;
 }
 
-/* Does it put copies of bits together, or choose one? Then padding stays padding. (What takes a field out
- * masks or shifts right.) */
+/* Whole registers and no other order of lanes: STAYS, KEEPS */
 static bool
-copies(const SimRec *r)
-{
-    switch (r->ext->desc - sim_kern_desc) {
-    case K_v_cndmask_b32:
-    case K_v_cndmask_b16:
-    case K_v_cndmask_fast:
-    case K_v_accvgpr_read_b32:
-    case K_v_accvgpr_write_b32:
-    case K_v_accvgpr_mov_b32:
-    case K_v_mov_b32:
-    case K_v_mov_b16:
-    case K_v_mov_b64:
-    case K_v_pk_mov_b32:
-    case K_v_or_b32:
-    case K_v_or_b16:
-    case K_v_or3_b32:
-    case K_v_lshlrev_b32:
-    case K_v_lshlrev_b16:
-    case K_v_lshlrev_b64:
-    case K_v_lshl_or_b32:
-    case K_v_perm_b32:
-    case K_v_alignbit_b32:
-    case K_v_pack_b32_f16:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Does it put a field into a dword, or move that one? Then its bits stay where they were. */
-static bool
-stays(const SimRec *r)
-{
-    if (r->ext->in.form == ISA_SDWA || sim_is_dpp(&r->ext->in))
-        return false;
-    switch (r->ext->desc - sim_kern_desc) {
-    case K_v_cndmask_b32:
-    case K_v_cndmask_b16:
-    case K_v_cndmask_fast:
-    case K_v_accvgpr_read_b32:
-    case K_v_accvgpr_write_b32:
-    case K_v_accvgpr_mov_b32:
-    case K_v_mov_b32:
-    case K_v_mov_b16:
-    case K_v_mov_b64:
-    case K_v_pk_mov_b32:
-    case K_v_and_b32:
-    case K_v_and_b16:
-    case K_v_or_b32:
-    case K_v_or_b16:
-    case K_v_or3_b32:
-    case K_v_xor_b32:
-    case K_v_and_or_b32:
-    case K_v_lshl_or_b32:
-    case K_v_bfi_b32:
-    case K_v_bitop3_b32:
-    case K_v_perm_b32:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Is the result undefined in all bits where a source is? */
-static bool
-keeps_all(const SimRec *r)
+is_straight(const SimRec *r, uint32_t flag)
 {
     const IsaInst *in = &r->ext->in;
-    if (in->form == ISA_SDWA || sim_is_dpp(in))
-        return false;
-    switch (r->ext->desc - sim_kern_desc) {
-    case K_v_cndmask_b32:
-    case K_v_accvgpr_read_b32:
-    case K_v_accvgpr_write_b32:
-    case K_v_accvgpr_mov_b32:
-    case K_v_mov_b32:
-    case K_v_not_b32:
-    case K_v_xor_b32:
-    case K_v_add3_u32:
-    case K_v_add_u32:
-    case K_v_sub_u32:
-    case K_v_subrev_u32:
-    case K_v_add_nc_u32:
-    case K_v_sub_nc_u32:
-    case K_v_subrev_nc_u32:
-        return true;
-    default:
-        return false;
-    }
+    return in->form != ISA_SDWA && !sim_is_dpp(in) && (bit_row(r).flags & flag);
 }
 
 /* Undefined bits of the registers that are read, and what was in them. */
@@ -312,49 +181,11 @@ restore(SimWave *w, const Tried *t)
         w->s[t->sreg[i]] = t->sold[i];
 }
 
-/* Sources (a bit each) that say how far, how many or which, and the bits of them that count. */
-static uint32_t
-amounts(const SimOpDesc *d, uint32_t *bits)
-{
-    *bits = 31;
-    switch (d - sim_kern_desc) {
-    case K_v_lshlrev_b64:
-    case K_v_lshrrev_b64:
-    case K_v_ashrrev_i64:
-        *bits = 63;
-        return 1;
-    case K_v_lshlrev_b32:
-    case K_v_lshrrev_b32:
-    case K_v_ashrrev_i32:
-    case K_v_lshlrev_b16:
-    case K_v_lshrrev_b16:
-    case K_v_ashrrev_i16:
-        return 1;
-    case K_v_lshl_or_b32:
-    case K_v_lshl_add_u32:
-    case K_v_lshl_add_u64:
-        return 2;
-    case K_v_bfe_u32:
-    case K_v_bfe_i32:
-        return 6;
-    case K_v_alignbit_b32:
-    case K_v_alignbyte_b32:
-    case K_v_add_lshl_u32:
-        return 4;
-    case K_v_perm_b32:
-        *bits = ~0u;
-        return 4;
-    default:
-        return 0;
-    }
-}
-
 /* Trying a few values out is not enough then. */
 static bool
 unknown_amount(SimWave *w, const SimRec *r)
 {
-    uint32_t bits, which = amounts(r->ext->desc, &bits);
-    bits = r->ext->in.form == ISA_SDWA ? ~0u : bits;
+    uint32_t which = bit_row(r).amounts, bits = r->ext->in.form == ISA_SDWA ? ~0u : bit_row(r).bits;
     for (uint32_t i = 0; which; i++, which >>= 1) {
         SimSrc s = r->src[i];
         if (!(which & 1))
@@ -460,7 +291,7 @@ static uint64_t
 result_home(const SimWave *w, const SimRec *r, const Tried *t, uint32_t k)
 {
     const SimChk *c = w->chk;
-    if (t->ns || t->n != r->ndst || !stays(r) || (r->ndst == 2 && t->row[1] != t->row[0] + 1))
+    if (t->ns || t->n != r->ndst || !is_straight(r, STAYS) || (r->ndst == 2 && t->row[1] != t->row[0] + 1))
         return 0;
     const IsaInst *in = &r->ext->in;
     if (r->ext->desc - sim_kern_desc == K_v_pk_mov_b32 &&
@@ -476,12 +307,12 @@ bool
 sim_chk_bits(SimWave *w, const SimRec *r, SimUndef *out)
 {
     const SimExt *x = r->ext;
-    BitRule rule = x->desc ? bit_rule(x->desc) : BITS_NONE;
+    BitRule rule = x->desc ? bit_rule(r) : BITS_NONE;
     uint32_t n = r->ndst, found[2][LANES];
     Tried t;
     if (rule == BITS_NONE || n == 0 || n > (rule == BITS_HALF ? 1 : 2) ||
         (rule == BITS_HALF && sim_is_dpp(&x->in)) || x->nvwrite > 1 || x->nswrite || x->writes_scc ||
-        unknown_amount(w, r) || !collect(w, r, &t) || (t.whole && keeps_all(r)))
+        unknown_amount(w, r) || !collect(w, r, &t) || (t.whole && is_straight(r, KEEPS)))
         return false;
     find(w, r, &t, rule, found);
     uint32_t half = x->nvwrite ? x->vwrite[0].half : 0;
@@ -497,7 +328,7 @@ sim_chk_bits(SimWave *w, const SimRec *r, SimUndef *out)
             out[k].known &= u && ~u ? ~u : ~0u;
         }
     }
-    if (t.pad && copies(r))
+    if (t.pad && (bit_row(r).flags & COPIES))
         find_padding(w, r, &t, rule, out);
     return true;
 }

@@ -115,7 +115,7 @@ static void
 take(SimWave *w, const struct SimCoherent *q, SimHand what)
 {
     SimRace *race = w->g->info->race;
-    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    bool group = sim_hand_near(what);
     for (uint32_t i = 0; i < q->n; i++) {
         const uint32_t saw[] = {q->store[i], q->before[i]};
         if (q->nseen)
@@ -234,8 +234,7 @@ note_coherent(SimWave *w, const SimRec *r, const VmLanes *v, uint64_t lanes)
         uint32_t l = (uint32_t)__builtin_ctzll(m);
         if (q->n && q->addr[q->n - 1] == v->va[l])
             continue;
-        q->store[q->n] = q->before[q->n] = 0;
-        q->addr[q->n++] = v->va[l];
+        sim_chk_note_address(q, v->va[l]);
     }
     w->chk->look = true; /* after the access: what others release until then it may see */
 }

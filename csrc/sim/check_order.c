@@ -238,7 +238,7 @@ sim_order_acquire_lds(SimWave *w, const SimRec *r, const uint32_t *addr, uint64_
             memset(g->order->flag + a, 1, bytes);
         sim_race_acquire_group(race, &w->lds_race, a | LDS_CLOCK);
         if (q)
-            q->addr[q->n++] = a;
+            sim_chk_note_address(q, a);
         else
             sim_race_acquire_group(race, &w->race, a);
         if (!poll || !by || by > g->nwaves || by == w->index + 1)

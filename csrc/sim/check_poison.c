@@ -559,16 +559,11 @@ perm_poison(SimWave *w, const SimRec *r)
 {
     SimChk *c = w->chk;
     uint8_t lane[64];
-    SimUndef had = row_undef(c, r->src[0].idx), out = {.known = had.known};
     uint64_t kept = 0, sel = source_poison(w, r->src[1], 1) | source_poison(w, r->src[2], 1);
     sim_perm_lanes(w, r, lane);
-    for (uint32_t l = 0; l < LANES; l++) {
+    for (uint32_t l = 0; l < LANES; l++)
         kept |= (uint64_t)(lane[l] == 255) << l;
-        if (lane[l] < LANES) {
-            out.any |= (had.any >> lane[l] & 1) << l;
-            out.part |= (had.part >> lane[l] & 1) << l;
-        }
-    }
+    SimUndef out = moved_undef(row_undef(c, r->src[0].idx), lane);
     out.any |= sel;
     out.part &= ~sel;
     write_vp(c, r->dst, out, EXEC(w) & ~(kept & ~sel));

@@ -27,7 +27,7 @@ static bool
 stale(SimWave *w, const SimRec *r, uint64_t addr)
 {
     SimRaceHit hit;
-    char where[160];
+    char where[SIM_WHERE];
     if (!sim_race_scalar_stale(w->g->info->race, &w->race, addr, &hit))
         return true;
     sim_describe(w, hit.addr, 1, where, sizeof where);
@@ -54,10 +54,8 @@ sim_chk_scalar_load(SimWave *w, const SimRec *r, uint64_t addr, uint32_t n)
                     wide || guess ? SIM_ACC_ATOMIC_READ : SIM_ACC_READ);
     if (wide) {
         struct SimCoherent *q = sim_chk_new_coherent(w, r, ISA_CNT_KM, ISA_SCOPE_DEVICE);
-        for (uint32_t k = 0; k < count; k++) {
-            q->store[k] = q->before[k] = 0;
-            q->addr[q->n++] = lanes[k];
-        }
+        for (uint32_t k = 0; k < count; k++)
+            sim_chk_note_address(q, lanes[k]);
         w->chk->look = true;
     }
     bool look = !wide && !guess && may_change(w->port->last);

@@ -232,22 +232,16 @@ finish_lanes(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, co
     }
 }
 
-enum { NO_LANE = 64 };
+enum { NO_LANE = LANES };
 
 /* from: the lane that each one's value comes from; what is undefined in src moves with it. */
 static void
 finish_perm(SimWave *w, const SimRec *r, uint64_t exec, const uint32_t *out, const uint8_t *from,
             uint32_t src)
 {
-    SimUndef had = {0}, undef = {0};
+    SimUndef undef = {0};
     if (w->chk)
-        had = row_undef(w->chk, src);
-    undef.known = had.known;
-    for (uint32_t l = 0; w->chk && l < LANES; l++)
-        if (from[l] != NO_LANE) {
-            undef.any |= (had.any >> from[l] & 1) << l;
-            undef.part |= (had.part >> from[l] & 1) << l;
-        }
+        undef = moved_undef(row_undef(w->chk, src), from);
     finish_lanes(w, r, exec, out, &undef);
 }
 

@@ -310,20 +310,29 @@ set_name(char (*to)[40], const char *name)
         tl_shorten(*to, sizeof *to, name);
 }
 
+/* Room for n more. The lock is held. */
+static bool
+reserve(SimMem *m, uint32_t n)
+{
+    if (m->nowned + n <= m->owned_cap)
+        return true;
+    uint32_t cap = TL_MAX(m->nowned + n, m->owned_cap ? m->owned_cap * 2 : 64);
+    Owned **p = realloc(m->owned, cap * sizeof *p);
+    if (!p)
+        return false;
+    m->owned = p;
+    m->owned_cap = cap;
+    return true;
+}
+
 /* Takes `o`; frees it on failure. */
 static bool
 owned_insert(SimMem *m, Owned *o)
 {
     bool ok = false;
     pthread_mutex_lock(&m->lock);
-    if (m->nowned == m->owned_cap) {
-        uint32_t cap = m->owned_cap ? m->owned_cap * 2 : 64;
-        Owned **p = realloc(m->owned, cap * sizeof *p);
-        if (!p)
-            goto out;
-        m->owned = p;
-        m->owned_cap = cap;
-    }
+    if (!reserve(m, 1))
+        goto out;
     if (owned_overlap(m, o->x.base, o->x.base + o->x.size))
         goto out;
     uint32_t k = m->nowned;
@@ -343,13 +352,19 @@ out:
     return ok;
 }
 
+static uint64_t
+whole_pages(uint64_t size)
+{
+    return (TL_MAX(size, 1) + SIM_MEM_PAGE - 1) & ~(uint64_t)(SIM_MEM_PAGE - 1);
+}
+
 void *
 sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const char *name)
 {
     if (size > (UINT64_C(1) << 46))
         return NULL;
     Owned *o = calloc(1, sizeof *o);
-    uint64_t body = (TL_MAX(size, 1) + SIM_MEM_PAGE - 1) & ~(uint64_t)(SIM_MEM_PAGE - 1);
+    uint64_t body = whole_pages(size);
     void *p;
     if (!o)
         return NULL;
@@ -377,12 +392,6 @@ sim_mem_alloc(SimMem *m, uint64_t size, SimExtentKind kind, bool defined, const 
         }
     }
     return owned_insert(m, o) ? p : NULL;
-}
-
-static uint64_t
-whole_pages(uint64_t size)
-{
-    return (TL_MAX(size, 1) + SIM_MEM_PAGE - 1) & ~(uint64_t)(SIM_MEM_PAGE - 1);
 }
 
 void *
@@ -465,20 +474,6 @@ sim_mem_add(SimMem *m, void *base, uint64_t size, SimExtentKind kind, uint32_t f
                        .flags = (uint8_t)(flags | SIM_EXT_DENSE | SIM_EXT_HOSTOWNED)};
     set_name(&o->name, name);
     return owned_insert(m, o);
-}
-
-static bool
-reserve(SimMem *m, uint32_t n)
-{
-    if (m->nowned + n <= m->owned_cap)
-        return true;
-    uint32_t cap = TL_MAX(m->nowned + n, m->owned_cap * 2);
-    Owned **p = realloc(m->owned, cap * sizeof *p);
-    if (!p)
-        return false;
-    m->owned = p;
-    m->owned_cap = cap;
-    return true;
 }
 
 bool

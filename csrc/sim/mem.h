@@ -291,6 +291,11 @@ typedef enum SimHand {
     SIM_HAND_LATER,
     SIM_HAND_LATER_GROUP
 } SimHand;
+static inline bool
+sim_hand_near(SimHand what)
+{
+    return what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+}
 /* An atomic or coherent load at addr has completed and (but for loads) caches were invalidated after it. */
 void sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what);
 /* The same through an address that only waves of its workgroup look at, until the workgroup ends. */

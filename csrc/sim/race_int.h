@@ -483,6 +483,8 @@ void sim_known_free_(SimKnown *k);
 /* False, all of these: out of memory. mark: OF_LOADS, as loads only; 0 */
 bool sim_known_raise_(SimKnown *k, KnownEntry x, uint32_t mark);
 bool sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark);
+/* What w has acquired and done: all before its last barrier, and with fewer releases than bound. */
+bool sim_known_of_(SimKnown *to, const SimRaceWave *w, uint32_t bound, uint32_t mark);
 bool sim_epoch_merge_(SimRace *r, SimKnown *to, uint32_t epoch, uint32_t mark);
 bool sim_wave_known_(SimRaceWave *w); /* there is room for it */
 /* What such an acquire adds to, made if need be; NULL: out of memory. */

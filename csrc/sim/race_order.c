@@ -106,6 +106,14 @@ sim_known_merge_(SimKnown *to, const SimKnown *from, uint32_t mark)
 }
 
 bool
+sim_known_of_(SimKnown *to, const SimRaceWave *w, uint32_t bound, uint32_t mark)
+{
+    bool ok = !w->known || sim_known_merge_(to, w->known, mark);
+    ok &= sim_known_raise_(to, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}, mark);
+    return ok & sim_known_raise_(to, (KnownEntry){w->workgroup, w->wave, bound}, mark);
+}
+
+bool
 sim_wave_known_(SimRaceWave *w)
 {
     return sim_wave_learns_(w, SIM_HAND_ALL) != NULL;
@@ -140,13 +148,11 @@ sim_race_open_release(SimRace *r, SimRaceWave *w, SimHand what)
     uint32_t id = sim_epoch_now_(r, w);
     if (!id)
         return;
-    SimKnown *k = w->known || !all ? calloc(1, sizeof *k) : NULL;
-    bool ok = k || (all && !w->known);
-    if (k && w->known)
-        ok &= sim_known_merge_(k, w->known, mark_of(what));
-    if (k && !all)
-        ok &= sim_known_raise_(k, (KnownEntry){w->workgroup, w->wave, w->releases}, OF_LOADS) &&
-              sim_known_raise_(k, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}, OF_LOADS);
+    bool needs = w->known || !all; /* the epoch says the rest */
+    SimKnown *k = needs ? calloc(1, sizeof *k) : NULL;
+    bool ok = k || !needs;
+    if (k)
+        ok = all ? sim_known_merge_(k, w->known, 0) : sim_known_of_(k, w, w->releases, OF_LOADS);
     if (!ok) {
         sim_known_free_(k);
         atomic_store(&r->oom, true);
@@ -198,11 +204,7 @@ sim_race_epoch_is(const SimRace *r, uint32_t epoch, uint32_t workgroup)
 bool
 sim_race_learn_until(SimRaceWave *w, const SimRaceWave *from, uint32_t bound)
 {
-    if (!sim_wave_known_(w))
-        return false;
-    bool ok = !from->known || sim_known_merge_(w->known, from->known, 0);
-    ok &= sim_known_raise_(w->known, (KnownEntry){from->workgroup, ALL_WAVES, from->waited}, 0);
-    return ok & sim_known_raise_(w->known, (KnownEntry){from->workgroup, from->wave, bound}, 0);
+    return sim_wave_known_(w) && sim_known_of_(w->known, from, bound, 0);
 }
 
 bool

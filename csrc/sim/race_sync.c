@@ -403,10 +403,7 @@ release(SimRace *r, SimRaceWave *w, Syncs s, const uint64_t *addr, uint64_t lane
     if (!mark)
         w->released = w->releases;
     h.simple = mark ? 0 : simple_of(r, w);
-    bool ok = s.buckets &&
-              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, w->wave, w->releases}, mark) &&
-              sim_known_raise_(&h.more, (KnownEntry){w->workgroup, ALL_WAVES, w->waited}, mark) &&
-              (!w->known || sim_known_merge_(&h.more, w->known, mark));
+    bool ok = s.buckets && sim_known_of_(&h.more, w, w->releases, mark);
     uint32_t n = sim_race_spans_(addr, lanes, 1, span);
     for (uint32_t i = 0, one_by_one = 0, comb; i < n && ok; i += comb) {
         comb = i >= one_by_one && n - i > 1 ? sim_comb_of_(span + i, n - i) : 0;
@@ -473,7 +470,7 @@ acquire(SimRace *r, SimRaceWave *w, uint32_t id, SimHand what)
 void
 sim_race_acquire(SimRace *r, SimRaceWave *w, uint64_t addr, SimHand what)
 {
-    bool group = what == SIM_HAND_GROUP || what == SIM_HAND_LATER_GROUP;
+    bool group = sim_hand_near(what);
     pthread_mutex_lock(&r->lock);
     acquire(r, w, object_at(r, w, addr, group), what);
     pthread_mutex_unlock(&r->lock);
