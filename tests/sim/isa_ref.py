@@ -88,6 +88,22 @@ def hexrow(row: Any) -> str:
     return "".join(f"{int(x) & 0xFFFFFFFF:08x}" for x in row)
 
 
+def undefined(
+    arch: str, lines: list[str], reg: int, known: dict[int, int] | None = None, scalars: dict[str, str] | None = None
+) -> bool:
+    """Does v<reg> depend on registers other than `known` ({register: value in all lanes}) and `scalars` after the
+    instructions?"""
+    lanes, vcc = (32, "vcc_lo") if arch in ("gfx1100", "gfx1201") else (64, "vcc")
+    code = b"".join(encode(arch, [*lines, "s_nop 4", f"v_cmp_eq_u32 {vcc}, 0, v{reg}", "s_cbranch_vccnz 0"]))
+    state = {"wave": lanes, "v": {str(k): hexrow([v] * lanes) for k, v in (known or {}).items()}, "s": scalars or {}}
+    try:
+        sim.execute(arch, code, state, checks=["init"])
+    except sim.SimulatorFault as e:
+        assert "undefined value of vcc" in str(e)
+        return True
+    return False
+
+
 def row(out: dict[str, Any], reg: str | int) -> np.ndarray:
     """A vector register of a state as uint32 lanes."""
     text = out["v"][str(reg)]

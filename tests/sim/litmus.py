@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pytest
 import simlib
 
 from tilelang import sim
@@ -189,22 +187,12 @@ def source(cases: Sequence[Case], wave: int) -> str:
 
 
 def build(cases: Sequence[Case], t: Target, opt: str = "-O2", clang: str = "clang-22") -> bytes:
-    exe = shutil.which(clang)
-    if not exe or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
-        pytest.skip(f"{clang} and lld are not installed")
-    flags = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={t.arch}", *t.flags, opt, "-nogpulib", "-ffreestanding"]
-    flags += ["-w", "-fuse-ld=lld", "-mcode-object-version=5"]
-    if clang == "clang-19":
-        flags[-2:] = [f"-fuse-ld={shutil.which('ld.lld-22') or shutil.which('ld.lld')}", "-mcode-object-version=5"]
-    text = source(cases, t.wave)
+    text, lld = source(cases, t.wave), "lld"
     if clang == "clang-19":  # takes sizes of workgroups for kernels of OpenCL and HIP only
         text = re.sub(r", amdgpu_flat_work_group_size\([^)]*\)", "", text)
-    p = subprocess.run(
-        [exe, *flags, "-", "-o", "/dev/stdout"], input=text.encode(), capture_output=True,
-        env=simlib.tool_env(),
-    )  # fmt: skip
-    assert p.returncode == 0, p.stderr.decode()[-4000:]
-    return p.stdout
+        lld = shutil.which("ld.lld-22") or shutil.which("ld.lld")
+    flags = [*t.flags, opt, "-w", f"-fuse-ld={lld}", "-mcode-object-version=5"]
+    return simlib.clang_c(text, t.arch, *flags, clang=clang)
 
 
 # ---- shapes -------------------------------------------------------------------------------------------------------

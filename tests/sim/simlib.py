@@ -398,6 +398,29 @@ def tool_env() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
 
 
+def clang_c(source: str | Path, arch: str, *flags: str, clang: str = "clang-22") -> bytes:
+    """The code object of a C file, or of C text, without a device library."""
+    exe = shutil.which(clang)
+    if not exe or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
+        pytest.skip(f"{clang} and lld are not installed")
+    text = source.read_text() if isinstance(source, Path) else source
+    base = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", "-ffreestanding"]
+    cmd = [exe, *base, *flags, "-", "-o", "/dev/stdout"]
+    p = subprocess.run(cmd, input=text.encode(), capture_output=True, env=tool_env())
+    assert p.returncode == 0, p.stderr.decode()[-4000:]
+    return p.stdout
+
+
+def clang_hip(source: str, arch: str, *flags: str) -> bytes:
+    """The code object of HIP text, without headers and a device library."""
+    exe = shutil.which("clang-22") or pytest.skip("clang-22 is not installed")
+    base = ["-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", f"--offload-arch={arch}"]
+    cmd = [exe, *base, "-nogpuinc", "-nogpulib", *flags, "-", "-o", "/dev/stdout"]
+    p = subprocess.run(cmd, input=source.encode(), capture_output=True, env=tool_env())
+    assert p.returncode == 0, p.stderr.decode()[-4000:]
+    return p.stdout
+
+
 def missing(what: str) -> None:
     """Skips: what a test of another host needs is not installed. TILELANG_HOSTS=1 (make hosts-test) makes it fail."""
     if os.environ.get("TILELANG_HOSTS"):

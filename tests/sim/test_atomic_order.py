@@ -5,12 +5,11 @@ flat and buffer atomics; between workgroups and between the waves of one."""
 from __future__ import annotations
 
 import functools
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+import simlib
 
 sim = pytest.importorskip("tilelang.sim")
 
@@ -21,14 +20,11 @@ SPACES = {"global": 0, "flat": 1, "buffer": 2}
 
 @functools.cache
 def compiled(arch: str, space: str, within: bool, relay: bool, sees: bool) -> bytes:
-    clang = shutil.which("clang-22")
-    if not clang or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
-        pytest.skip("clang and lld are not installed")
-    flags = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-O2", "-nogpulib", "-ffreestanding"]
+    flags = ["-O2"]
     flags += ["-mwavefrontsize64"] if arch.startswith("gfx1") and not arch.startswith("gfx9") else []
     flags += [f"-DSPACE={SPACES[space]}", f"-DRSRC={RSRC[arch]}", f"-DPOLICY={16 if arch == 'gfx1201' else 0}"]
     flags += [f"-D{k}={int(v)}" for k, v in (("WITHIN", within), ("RELAY", relay), ("SEES", sees))]
-    return subprocess.run([clang, *flags, str(SOURCE), "-o", "/dev/stdout"], capture_output=True, check=True).stdout
+    return simlib.clang_c(SOURCE, arch, *flags)
 
 
 def run(arch: str, space: str, within: bool, relay: bool, sees: bool) -> tuple[list[str], str, np.ndarray]:

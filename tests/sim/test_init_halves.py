@@ -6,6 +6,7 @@ import pytest
 
 sim = pytest.importorskip("tilelang.sim")
 
+import isa_ref  # noqa: E402
 from isa_ref import encode, hexrow  # noqa: E402
 from simlib import code_object  # noqa: E402
 
@@ -19,15 +20,7 @@ SELECTS = [  # op_sel, the half of v[4:5] that v2 gets, the half of v[6:7] that 
 
 def undefined(arch: str, text: str, known: list[int], scalars: dict[str, str], reg: int) -> bool:
     """Is register v<reg> undefined after the instruction, when only the registers in `known` were defined before?"""
-    lanes, vcc = (64, "vcc") if arch < "gfx11" or len(arch) == 6 else (32, "vcc_lo")
-    code = b"".join(encode(arch, [text, "s_nop 4", f"v_cmp_eq_u32 {vcc}, 0, v{reg}", "s_cbranch_vccnz 0"]))
-    state = {"wave": lanes, "v": {str(k): hexrow([5] * lanes) for k in known}, "s": scalars}
-    try:
-        sim.execute(arch, code, state, checks=["init"])
-    except sim.SimulatorFault as e:
-        assert "undefined value of vcc" in str(e)
-        return True
-    return False
+    return isa_ref.undefined(arch, [text], reg, dict.fromkeys(known, 5), scalars)
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-import shutil
 import struct
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -27,13 +25,8 @@ GROUPS = 12
 
 @functools.cache
 def compiled(arch: str, program: int, *flags: str) -> bytes:
-    clang = shutil.which("clang-22")
-    if not clang or not (shutil.which("ld.lld-22") or shutil.which("ld.lld")):
-        pytest.skip("clang and lld are not installed")
-    base = ["-x", "c", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-O2", "-g1", "-nogpulib", "-ffreestanding"]
-    base += ["-mwavefrontsize64"] if arch.startswith("gfx1") else []  # a workgroup is one wave
-    cmd = [clang, *base, *flags, f"-DPROGRAM={program}", str(SOURCE), "-o", "/dev/stdout"]
-    return subprocess.run(cmd, capture_output=True, check=True).stdout
+    wave = ["-mwavefrontsize64"] if arch.startswith("gfx1") else []  # a workgroup is one wave
+    return simlib.clang_c(SOURCE, arch, "-O2", "-g1", *wave, *flags, f"-DPROGRAM={program}")
 
 
 def last_block(rng):
